@@ -177,7 +177,7 @@ def test_every_key_of_the_result_is_documented():
 
 def test_everything_that_a_comparison_writes_is_documented():
     names = fields(comparison_summary.ComparisonSummary) | set(KINDS["compare"].files)
-    columns = comparison.table(compared()).schema.names
+    columns = comparison.comparison_table(compared()).schema.names
     assert {"log_score_difference", "tau1_mean", "rhat"} <= set(columns)
     assert sorted(name for name in names if f"`{name}`" not in COMPARE) == []
     generic = re.compile(r"(tau[12](_expected)?|cells_seen_[1-5])_")

@@ -71,7 +71,7 @@ _MODULES = {
     "estimate_risk": "unikat.jobs.steps",
     "evaluate": "unikat.jobs.evaluate",
     "fit": "unikat.studies.fit",
-    "load": "unikat.jobs.load",
+    "load": "unikat.jobs.job",
     "protect": "unikat.jobs.protect",
     "read": "unikat.data",
     "recode": "unikat.jobs.steps",

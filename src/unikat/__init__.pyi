@@ -26,7 +26,7 @@ from unikat.jobs.compare import Comparison as Comparison
 from unikat.jobs.dry_run import dry_run as dry_run
 from unikat.jobs.dry_run import DryRun as DryRun
 from unikat.jobs.evaluate import Evaluation as Evaluation
-from unikat.jobs.load import load as load
+from unikat.jobs.job import load as load
 from unikat.jobs.protect import Protection as Protection
 from unikat.jobs.steps import estimate_risk as estimate_risk
 from unikat.jobs.steps import recode as recode
@@ -115,6 +115,7 @@ def assess(
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
     level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     show_small_cells: bool = False,
     by: str | Sequence[str] | None = None,
     keep_states: bool = False,
@@ -138,7 +139,6 @@ def compare(
     zeros: str | PathLike[str] | Sequence[str] | Mapping[str, Any] | None = None,
     margins: Any = None,
     held_out: str | float = 0.2,
-    level: str | float = 0.95,
     path: str | Mapping[str, Any] | None = None,
     format: str | None = None,
     delimiter: str | None = None,
@@ -161,6 +161,8 @@ def compare(
     threads: int | None = None,
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
+    level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Comparison: ...
@@ -185,7 +187,6 @@ def evaluate(
     power: float | None = None,
     size: str | None = None,
     levels: Literal['population', 'sample'] = 'population',
-    level: str | float = 0.95,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -204,6 +205,8 @@ def evaluate(
     threads: int | None = None,
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
+    level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Evaluation: ...
@@ -255,6 +258,7 @@ def protect(
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
     level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Protection: ...
@@ -276,7 +280,6 @@ def synthesize(
     replace: str | Sequence[str] | None = None,
     method: Literal['truncated', 'untruncated', 'reject', 'flat'] = 'truncated',
     share: str | Sequence[str] | None = None,
-    level: str | float = 0.95,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -300,6 +303,8 @@ def synthesize(
     threads: int | None = None,
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
+    level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Synthesis: ...
@@ -322,7 +327,6 @@ def attack(
     targets: str | Sequence[str] | None = None,
     link: str | Sequence[str] | None = None,
     population: Any = None,
-    level: str | float = 0.95,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -343,6 +347,8 @@ def attack(
     threads: int | None = None,
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
+    level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Attacks: ...
@@ -383,6 +389,7 @@ def verify(
     executor: str = 'processes',
     device: Literal['cpu', 'cuda'] = 'cpu',
     level: str | float = 0.95,
+    language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Verification: ...

@@ -13,7 +13,7 @@ import pytest
 
 from report.estimates import estimate, provenance, spec, write
 from unikat.errors import OutputError, SpecError, UnikatError
-from unikat.report.folders.assessment import load, write_report
+from unikat.jobs.job import write_page
 
 DEEP = "[" * 100_000
 
@@ -35,7 +35,7 @@ def sealed(path: Path) -> None:
 def refused(out: Path, kind: type[UnikatError] = OutputError) -> None:
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     with pytest.raises(kind) as told:
-        write_report(load(out))
+        write_page(out)
     assert len(str(told.value)) < 600
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 

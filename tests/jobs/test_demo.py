@@ -5,9 +5,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, summarise
 from unikat.jobs.demo import KEYS, Truth, compare, draw_sample, simulate_town, truth
-from unikat.report.text.summary import summarise
 
 
 @pytest.fixture(scope="module")

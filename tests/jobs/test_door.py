@@ -374,7 +374,7 @@ def test_saved_is_loaded(answer: unikat.Assessment, tmp_path: Path) -> None:
     assert answer.draws is not None
     assert back.draws["posterior"].equals(answer.draws["posterior"])
     assert back.to_html() == answer.to_html()
-    with pytest.raises(OutputError, match="already holds a run"):
+    with pytest.raises(OutputError, match="already holds an assessment"):
         answer.save(folder)
     answer.save(folder, overwrite=True)
     copy = back.save(tmp_path / "copy")

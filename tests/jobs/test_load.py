@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 import unikat
 from unikat.cli.main import main
 from unikat.files.json import json_text
+from unikat.report.text.summary import explained
 from unikat.spec.kinds import KINDS
 
 QUICK: Any = {"keys": "age,sex,region", "workers": 1, "chains": 2, "max_sweeps": 40, "seed": 3}
@@ -67,9 +68,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def numbers(found: Any) -> Any:
     """All of them, as its file has them."""
-    return json.loads(
-        json_text(asdict(found.result if hasattr(found, "result") else found.summary))
-    )
+    return json.loads(json_text(asdict(found.summary)))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -105,6 +104,41 @@ def test_its_page_is_rendered_again(
     assert main(["report", str(page.parent)]) == 0
     assert capsys.readouterr().out.strip() == str(page)
     assert page.read_text() == before
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_was_read_back_is_said_again_in_any_language(name: str, runs: dict[str, Any]) -> None:
+    found = unikat.load(runs[name].folder)
+    assert numbers(replace(found, summary=explained(found.summary))) == numbers(found)
+    page = found.to_html("es")
+    assert '<html lang="es">' in page
+    assert page.count("<tr>") == found.to_html().count("<tr>")
+    with pytest.raises(unikat.SpecError, match="language is 'tlh'; it must be en or es"):
+        found.to_html("tlh")
+
+
+def test_a_run_speaks_the_language_that_was_asked_for(
+    runs: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    english, out = runs["assess"], tmp_path / "es"
+    again = [str(english.folder / "assessment.toml"), "--trust-spec", "--out", str(out)]
+    assert main(["assess", *again, "--language", "es", "--allow-unconverged"]) == 0
+    assert "únicos muestrales" in capsys.readouterr().out
+    found, page = unikat.load(out), (out / "report.html").read_text()
+    assert found.spec.report.language == "es"
+    assert found.to_html() == page
+    assert page.partition("</h1>")[0] == english.to_html("es").partition("</h1>")[0]
+    assert found.tau1 == english.tau1
+    assert found.result.sentences["tau1"] != english.result.sentences["tau1"]
+    assert main(["report", str(out), "--language", "en"]) == 0
+    page = (out / "report.html").read_text()
+    assert page == found.to_html("en")
+    assert page.partition("</h1>")[0] == english.to_html().partition("</h1>")[0]
+    capsys.readouterr()
+    assert main(["assess", *again, "--language", "tlh", "--overwrite"]) == 1
+    assert "--language is 'tlh'; it must be en or es" in capsys.readouterr().err
+    assert main(["report", str(out), "--language", "tlh"]) == 1
+    assert "language is 'tlh'; it must be en or es" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "assess"])

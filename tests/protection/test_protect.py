@@ -383,10 +383,15 @@ def test_columns_that_tell_what_was_recoded_are_named() -> None:
     # As `verify` names them.
     assert found.summary.identifying == ("id",)
     assert "The column id is that of the original and has a value of its own" in said
-    assert "stopped early" not in text.sentences(found.summary)["search"]
+    assert "stopped early" not in text.explained(found.summary).sentences["search"]
     early = replace(found.summary, least_lost=0.01)
-    assert "No plan that loses less than 1.0% reaches the target" in text.sentences(early)["search"]
-    assert "The search stopped early" in render(replace(early, sentences=text.sentences(early)))
+    assert (
+        "No plan that loses less than 1.0% reaches the target"
+        in text.explained(early).sentences["search"]
+    )
+    assert "The search stopped early" in render(
+        replace(early, sentences=text.explained(early).sentences)
+    )
 
 
 @pytest.mark.slow
@@ -491,12 +496,12 @@ def test_rows_outside_the_assessment_and_a_missed_target_are_said(tmp_path: Path
     missed = replace(
         found.summary, target=judged, verdict="not met", by_plan=19.0, by_refit=22.0, agrees=False
     )
-    assert "does not agree with the plan" in " ".join(text.warnings(missed))
+    assert "does not agree with the plan" in " ".join(text.explained(missed).warnings)
     said = text.verdict_of(missed)
     assert said is not None
     assert said.title == "Limit not met: τ1 ≤ 20."
     assert said.sentence.startswith("The upper end of the 95% interval of τ1 by the new fit is 22.")
-    page = render(replace(missed, sentences=text.sentences(missed)))
+    page = render(replace(missed, sentences=text.explained(missed).sentences))
     # The title of the file and of the page.
     assert page.count("Limit not met") == 2
     for word in ("reached", "agrees", "misses the", "missed:"):

@@ -11,13 +11,20 @@ import numpy as np
 from unikat.data import CellTable, Key
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.models.base import Model
-from unikat.report.facts.result import Result
+from unikat.report.facts.result import Result, assessment_facts
 from unikat.report.folders import assessment as folders
 from unikat.report.folders.findings import Findings
+from unikat.report.text.summary import explained
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
 from unikat.risk.measures import RiskMeasures
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
+
+
+def summarise(*found: Any, **more: Any) -> Result:
+    """Return what `result.json` holds of an estimate; parameters as for `assessment_facts`."""
+    return explained(assessment_facts(*found, **more))
+
 
 NAMES = ("AGE", "SEX", "OCCUPATION <b>", "REGION", "TENURE")
 

@@ -14,7 +14,7 @@ import pytest
 
 import unikat
 from protection.test_protect import people
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, summarise
 from unikat.cli.main import main
 from unikat.errors import SpecError
 from unikat.jobs.explore import Exploration
@@ -23,7 +23,6 @@ from unikat.protection.hierarchies import choices
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios
 from unikat.protection.what_if import Posterior
-from unikat.report.text.summary import summarise
 from unikat.report.text.verdict import apart, named, verdict_text
 from unikat.report.text.words import changed
 from unikat.risk.limits import Judged, Measured, judge, together

@@ -4,7 +4,7 @@ import math
 import tomllib
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -17,8 +17,11 @@ from unikat.models.named import compared_models
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.model import ModelSpec
+from unikat.spec.option import Option, options_of
 from unikat.spec.provenance import Provenance
+from unikat.spec.tables import DataSpec
 from unikat.spec.trust import SHOWN
+from unikat.spec.values import Table
 
 scalars = (
     st.booleans()
@@ -121,7 +124,10 @@ def test_all_errors_are_told_at_once() -> None:
         ({"held_out": "1"}, "held_out is 1; it must be at least 0 and below 1, such as 0.2."),
         ({"held_out": "120%"}, "held_out is 1"),
         ({"held_out": "a fifth"}, "held_out is 'a fifth'; it must be a number, at least 0 and bel"),
-        ({"level": 2}, "level is 2; it must be above 0 and below 1, such as 0.95."),
+        (
+            {"report": {"level": 2}},
+            "report.level is 2; it must be above 0 and below 1, such as 0.95.",
+        ),
         (
             {"sampling": {"rhat": "0.9"}},
             "sampling.rhat is 0.9; it must be above 1 and at most 1,000,000, such as 1.01.",
@@ -168,7 +174,7 @@ def test_values_that_mean_missing_are_not_told() -> None:
 
 @pytest.mark.parametrize("text", ["20%", " 20 %", "20.0%", "0.2", 0.2])
 def test_a_share_may_be_given_in_percent(text: object) -> None:
-    assert ComparisonSpec.parse({"held_out": text, "level": "95%"}) == ComparisonSpec()
+    assert ComparisonSpec.parse({"held_out": text, "report": {"level": "95%"}}) == ComparisonSpec()
     assert AssessmentSpec.parse({"report": {"level": "90%"}}).report.level == 0.9
 
 
@@ -252,3 +258,13 @@ def test_commas_separate_models_and_colons_do_not() -> None:
 def test_missing_values_are_texts(codes: Any) -> None:
     with pytest.raises(SpecError, match="not UTF-8"):
         AssessmentSpec.parse({"data": {"missing_values": codes}})
+
+
+def test_two_options_of_one_name_are_a_defect() -> None:
+    class Twice(Table):
+        own: Annotated[int, Option("N", "One.", name="thing")] = 1
+        data: DataSpec = DataSpec()
+        other: Annotated[int, Option("N", "Another.", name="thing")] = 2
+
+    with pytest.raises(TypeError, match="two options 'thing'"):
+        options_of(Twice)

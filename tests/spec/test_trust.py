@@ -179,6 +179,22 @@ def test_all_is_named_at_once_and_the_users_own_options_count(
         specify(AssessmentSpec, spec, given)
     lines = [line for line in str(caught.value).splitlines() if line.startswith("  ")]
     assert [line.split(":")[0].strip() for line in lines] == ["data.path", "registry.query"]
+    # Who names a file has not named the query that somebody else wrote for it.
+    with pytest.raises(SpecError, match=r"registry\.query: SELECT 2"):
+        specify(AssessmentSpec, spec, given | {"registry": "mine.duckdb"})
+
+
+def test_what_set_names_counts_as_the_users_own(sent: Path) -> None:
+    spec = written(sent, '[data]\npath = "survey.csv"\n[registry]\npath = "../r.csv"\n')
+    with pytest.raises(SpecError, match=r"registry\.path"):
+        specify(AssessmentSpec, spec, {"set": {"data.path": "../survey.csv"}})
+    found, _ = specify(
+        AssessmentSpec, spec, {"set": ["data.path=survey.csv", "registry.path=../r.csv"]}
+    )
+    # From the working directory, as the paths of options.
+    assert found.data.path == sent.parent / "survey.csv"
+    assert found.registry is not None
+    assert found.registry.path == sent.parent.parent / "r.csv"
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ def test_an_interruption_after_the_fit_keeps_the_chains_too(tmp_path, capsys, mo
     def stopped(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job.results if stage == "render" else job, stage, stopped)
+    monkeypatch.setattr(job, stage, stopped)
     assert main(["synthesize", str(source), "--keys", KEYS, *QUICK, "--out", str(out)]) == 2
     assert "--resume" in capsys.readouterr().err
     assert not list(out.glob("synthetic_*"))

@@ -31,9 +31,10 @@ KEYS = {
 }
 SAMPLING = {"chains": "2", "seed": "7", "max_sweeps": "20", "workers": "1"}
 FORMS: dict[str, dict[str, str]] = {
-    "assess": {"model": "latent-class", "threshold": "tau1 <= 5", "set": "top_shape=0.5",
+    "assess": {"model": "latent-class", "threshold": "tau1 <= 5",
+               "set": "top_shape=0.5\nsampling.rhat=1.05",
                "classics": "yes", "sensitive": "sex,region", "show_small_cells": "yes",
-               "level": "0.9"},
+               "level": "0.9", "language": "es"},
     "compare": {"models:hdp": "on", "models:gom": "on", "models": "loglinear:terms=two-way",
                 "held_out": "0.1", "option:path": "components=5,10"},
     "evaluate": {"models:hdp": "on", "n": "20, 30", "repeats": "3", "design": "stratified",

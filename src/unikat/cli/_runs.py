@@ -54,6 +54,9 @@ def run_command(
         def command(source: str | Path, **values: Any) -> int:
             if values.get("dry_run"):
                 return _print_dry_run(kind, source, values)
+            from unikat.files.json import facts_text
+            from unikat.report.text.language import speaking
+
             found, folder = _run(kind, source, values)
             if found is None:
                 tell(
@@ -62,9 +65,10 @@ def run_command(
                 )
                 return UNCONVERGED
             if values["as_json"]:
-                say(_numbers(kind, found, folder))
+                say(facts_text(found.summary).rstrip())
             elif not values["quiet"]:
-                show(found, folder)
+                with speaking(found.spec.report.language):
+                    show(found, folder)
             return end(kind, found, folder, allow_unconverged=values["allow_unconverged"])
 
         made: Any = command
@@ -117,17 +121,6 @@ def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> in
     elif not values["quiet"]:
         say("\n".join(["", *lines(found), ""]))
     return DONE
-
-
-def _numbers(kind: Kind, found: Any, folder: Path) -> str:
-    """Return every number of a run (`--json`); what was interrupted may have no file of them."""
-    from dataclasses import asdict
-
-    from unikat.files.json import json_text
-
-    if hasattr(found, "result"):
-        return json_text(asdict(found.result)).rstrip()
-    return (folder / kind.numbers).read_text(encoding="utf-8").rstrip()
 
 
 def _ended(kind: Kind, found: Any, folder: Path, *, allow_unconverged: bool) -> int:

@@ -225,13 +225,16 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-def report(folder: Path) -> int:
+@click.option(
+    "--language", default="", metavar="CODE", help="en or es.  [default: that of the run]"
+)
+def report(folder: Path, language: str) -> int:
     """Render the page of the run in FOLDER again, whatever made it.
 
     The files of an assessment are checked first: if one was changed since it was written, nothing
     is rendered.
     """
-    from unikat.jobs.load import write_page
+    from unikat.jobs.job import write_page
 
-    say(str(write_page(folder)))
+    say(str(write_page(folder, language)))
     return 0

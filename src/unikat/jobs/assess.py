@@ -142,16 +142,14 @@ def run(job: Job[AssessmentSpec]) -> Assessment:
             households=households,
         )
         found = findings(fitted.estimate(spec.report.level), supplements, "final")
-        if folder is not None:
-            watcher.stage("Writing")
-            results.write(found, folder)
+        answer = job.finished(_assessment(found, inputs, folder))
     except KeyboardInterrupt:
         kept.unfinished()
         raise
-    if folder is not None and found.result.converged:
+    if folder is not None and answer.converged:
         kept.clear(None)
     kept.forget_earlier()
-    return _assessment(found, inputs, folder)
+    return answer
 
 
 class Loaded(NamedTuple):
@@ -203,12 +201,12 @@ def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Lo
 
 def _assessment(found: Findings, inputs: Inputs, folder: Path | None) -> Assessment:
     return Assessment(
-        result=found.result,
+        summary=found.result,
         spec=found.spec,
         folder=folder,
         _traces=found.traces,
         _findings=found,
-        _kind=FrameKind.of(inputs.data),
+        _frames=FrameKind.of(inputs.data),
     )
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unikat._typing import Float64
-from unikat.data.frames import FILE, FrameKind
+from unikat.data.frames import FILE
 from unikat.errors import SpecError
+from unikat.jobs.job import Outcome
 from unikat.jobs.saved_states import posterior_of
 from unikat.protection.recoding import Rule, parse_recoding
 from unikat.protection.what_if import Posterior
@@ -32,9 +32,11 @@ from unikat.report.folders.records import record_tables, records_schema
 from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure, figure
 from unikat.report.text import sentences, track_record
+from unikat.report.text.language import speaking
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Measured, Verdict, judge
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.kinds import ASSESS, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.trust import FOREIGN, Trust
 
@@ -71,7 +73,7 @@ class Plots:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Assessment:
+class Assessment(Outcome):
     """The disclosure risk of a file; from :func:`unikat.assess` or :func:`unikat.load`.
 
     Shown in a notebook it gives headline, interval and figure; `print` gives about five lines.
@@ -87,12 +89,8 @@ class Assessment:
     [0.5, 0.5, 0.5, 0.5]
     """
 
-    result: Result
-    """Every number of the report, as `result.json` holds them."""
+    summary: Result
     spec: AssessmentSpec
-    """What was asked, completed with what was left to be decided: `assessment.toml`."""
-    folder: Path | None = None
-    """Where the results lie; None if they were not written."""
     _traces: dict[str, Float64] = field(default_factory=dict)
     _findings: Findings | None = None
     """Fresh from a run; None if read from a folder."""
@@ -100,8 +98,25 @@ class Assessment:
     """Read from a folder; None if fresh from a run."""
     _trust: Trust = FOREIGN
     """What counts of the specification in the folder."""
-    _kind: FrameKind = FILE
-    """Of the frame that was passed: `records` is of the same kind."""
+    kind: ClassVar[Kind] = ASSESS
+
+    @classmethod
+    def loaded(cls, folder: Path, trust_spec: bool) -> Self:
+        """Read an assessment from its folder, which is as it was written; see `unikat.load`."""
+        found = results.load(folder)
+        return cls(
+            summary=found.result,
+            spec=found.spec,
+            folder=found.root,
+            _traces=found.traces,
+            _loaded=found,
+            _trust=Trust(allowed=trust_spec),
+        )
+
+    @property
+    def result(self) -> Result:
+        """Every number of the report, as `result.json` holds them; the `summary` of other runs."""
+        return self.summary
 
     @property
     def tau1(self) -> Summary:
@@ -142,14 +157,6 @@ class Assessment:
         return self.result.verdict
 
     @property
-    def converged(self) -> bool:
-        """Whether the run converged; if not, do not decide on its numbers.
-
-        False also for the preliminary answer of a run that was interrupted.
-        """
-        return self.result.converged
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """What has to be known before the numbers are used."""
         return self.result.warnings
@@ -169,7 +176,7 @@ class Assessment:
         if self._findings is not None:
             parts = list(record_tables(self._findings))
             schema = records_schema(self._findings)
-            return self._kind.frame(pa.concat_tables(parts) if parts else schema.empty_table())
+            return self._frames.frame(pa.concat_tables(parts) if parts else schema.empty_table())
         assert self._loaded is not None
         return FILE.frame(pq.read_table(pa.BufferReader(self._loaded.read(RECORDS))))
 
@@ -315,49 +322,16 @@ class Assessment:
             return posterior_of(self._loaded, trust=self._trust)
         return Posterior.of(self._findings.fit)
 
-    def to_html(self, language: str = "en") -> str:
-        """Return the report, a complete HTML document that needs no network.
+    def _page(self, summary: Result) -> str:
+        return render(summary, self._traces)
 
-        With `language` "es", page one and most sentences about numbers are in Spanish; the titles
-        of the technical part and warnings are in English.
-
-        Raises
-        ------
-        SpecError
-            If there are no words in the language.
-        """
-        return render(self.result, self._traces, language)
-
-    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Write the results into a folder: report, numbers, records, draws and specification.
-
-        Parameters
-        ----------
-        folder
-            Where to write; made if it does not exist. All files are readable by you alone.
-        overwrite
-            Replace the results of another run that are there.
-
-        Returns
-        -------
-        Path
-            The folder.
-
-        Raises
-        ------
-        OutputError
-            If the folder holds another run and `overwrite` is not set, or it cannot be written to;
-            what was there is then still there.
-        """
-        folder = Path(folder).expanduser()
-        if self.folder is not None and self.folder.resolve() == folder.resolve():
-            return folder
-        results.check_free(folder, overwrite=overwrite)
-        if self._findings is not None:
-            results.write(self._findings, folder)
-        elif self._loaded is not None:
-            self._loaded.copy(folder)
-        return folder
+    def write(self, folder: Path) -> None:
+        """Write report, numbers, records, draws and specification into a folder; see `save`."""
+        with speaking(self.spec.report.language):
+            if self._findings is not None:
+                results.write(self._findings, folder)
+            elif self._loaded is not None:
+                self._loaded.copy(folder)
 
     def __repr__(self) -> str:
         result, sample = self.result, self.result.sample
@@ -379,22 +353,11 @@ class Assessment:
         )
 
     def _repr_html_(self) -> str:
-        said = [sentences.headline(self.result), sentences.share(self.result), *self.warnings[:3]]
+        with speaking(self.spec.report.language):
+            said = [sentences.headline(self.result), sentences.share(self.result)]
+        said += self.warnings[:3]
         words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
         # The figure has an interval, which is no headline for every model.
         without = self.result.known_exactly or track_record.of_result(self.result).unreliable
         drawn = "" if without else self.plot.tau1()._repr_html_()
         return f"<div>{words}{drawn}</div>"
-
-
-def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Assessment:
-    """Read an assessment from the folder of a run; see `unikat.load`."""
-    found = results.load(folder)
-    return Assessment(
-        result=found.result,
-        spec=found.spec,
-        folder=found.root,
-        _traces=found.traces,
-        _loaded=found,
-        _trust=Trust(allowed=trust_spec),
-    )

@@ -28,11 +28,11 @@ from unikat.models.named import build_model
 from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
 from unikat.report.folders.assessment import load
 from unikat.report.folders.attack import table as attack_table
-from unikat.report.folders.folder import write_run
 from unikat.report.folders.outputs import RECORDS
 from unikat.report.folders.synthesis import fit_beside
 from unikat.report.pages.attack import render
-from unikat.report.text.attack import explained, terminal_lines
+from unikat.report.text.attack import terminal_lines
+from unikat.report.text.summary import explained
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
 from unikat.spec.kinds import ATTACK, Kind
@@ -60,15 +60,11 @@ class Attacks(Tabled):
     spec: AttackSpec
     kind: ClassVar[Kind] = ATTACK
 
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary)
+    def _page(self, summary: AttackSummary) -> str:
+        return render(summary)
 
     def _table(self) -> pa.Table:
         return attack_table(self.summary)
-
-    def _write(self, folder: Path) -> None:
-        write_run(ATTACK, self.summary, self.to_html(), self.spec, folder)
 
     def __repr__(self) -> str:
         return "\n".join(terminal_lines(self.summary))
@@ -114,7 +110,7 @@ def attack(data: Any, **options: Any) -> Attacks:
 @in_folder(ATTACK)
 def run(job: Job[AttackSpec]) -> Attacks:
     """Attack the synthetic files of a specification (see :func:`in_folder`)."""
-    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
+    spec, inputs, watcher = job.spec, job.inputs, job.watcher
     model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
     names = [column_of(one) for one in spec.all_keys]
@@ -158,7 +154,7 @@ def run(job: Job[AttackSpec]) -> Attacks:
         ([names.index(name) for name in link], [names.index(name) for name in rest]),
         n_attacks=spec.attacks,
         seed=spec.sampling.seed,
-        level=spec.level,
+        level=spec.report.level,
         n_threads=spec.sampling.threads or available_cores(),
         stage=watcher.stage,
     )
@@ -169,7 +165,7 @@ def run(job: Job[AttackSpec]) -> Attacks:
             "label": spec.model.label,
             "seed": spec.sampling.seed,
             "plan": job.plan,
-            "level": spec.level,
+            "level": spec.report.level,
             "execution": job.execution,
         }
         if isinstance(model, NestedHouseholds):
@@ -194,7 +190,7 @@ def run(job: Job[AttackSpec]) -> Attacks:
             link=(tuple(link), tuple(rest)),
             n_attacked=min(spec.attacks, original.table.n_records),
             seed=spec.sampling.seed,
-            level=spec.level,
+            level=spec.report.level,
             attacks=results,
             claims=claims,
             posterior=posterior,
@@ -204,10 +200,7 @@ def run(job: Job[AttackSpec]) -> Attacks:
             provenance=job.record(original.table.fingerprint),
         )
     )
-    if folder is not None:
-        watcher.stage("Writing")
-        write_run(ATTACK, summary, render(summary), spec, folder)
-    return Attacks(summary=summary, spec=spec, folder=folder, _frames=job.frames)
+    return job.finished(Attacks(summary=summary, spec=spec, folder=job.folder, _frames=job.frames))
 
 
 class _KnownRisk(NamedTuple):
@@ -292,9 +285,9 @@ class _Persons:
                 self.table(records),
                 seed=spec.sampling.seed,
                 plan=self.job.plan,
-                level=spec.level,
+                level=spec.report.level,
                 execution=self.job.execution,
-            ).estimate(spec.level)
+            ).estimate(spec.report.level)
             converged.append(found.converged)
             return found
 
@@ -318,7 +311,7 @@ class _Persons:
             r1,
             estimate if fitted else None,
             seed=spec.sampling.seed,
-            level=spec.level,
+            level=spec.report.level,
         )
         size = spec.population_size if known is None else known.population_size
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -19,11 +20,12 @@ from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Job, Tabled, Unfinished, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.named import Named, compared_models
-from unikat.report.facts.comparison import ComparisonSummary
-from unikat.report.folders import comparison as pages
+from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
+from unikat.report.folders.comparison import comparison_table
+from unikat.report.folders.parquet import write_table
 from unikat.report.pages.comparison import render
 from unikat.report.text.comparison import notes, short_table, terminal_table
-from unikat.report.text.summary import summarise_comparison
+from unikat.report.text.summary import explained
 from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs
@@ -36,6 +38,10 @@ from unikat.zeros.conflicts import Handled
 
 EVIDENCE = "evidence"
 """Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
+_CLOCK = (
+    "Some fits were ended by the clock; [limits] holds the sweeps they reached, so that a "
+    "repetition gives the same numbers. Remove it to go further."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -49,15 +55,17 @@ class Comparison(Tabled):
     spec: ComparisonSpec
     kind: ClassVar[Kind] = COMPARE
 
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary)
+    def _page(self, summary: ComparisonSummary) -> str:
+        return render(summary)
 
     def _table(self) -> pa.Table:
-        return pages.table(self.summary)
+        return comparison_table(self.summary)
 
-    def _write(self, folder: Path) -> None:
-        pages.write(self.summary, folder, self.spec)
+    def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
+        return {COMPARE.others[0]: lambda path: write_table(path, self._table())}
+
+    def _note(self) -> str:
+        return _CLOCK if self.spec.limits else ""
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "NOT CONVERGED"
@@ -138,12 +146,11 @@ def run(job: Job[ComparisonSpec]) -> Comparison:
             ) from None
         raise
     record = job.record(table.fingerprint)
-    summary = summarise_comparison(comparison, named, table, spec, record, handled)
+    facts = comparison_facts(comparison, named, table, spec, record, handled)
     completed = job.completed(limits=_limits(settings, comparison))
-    if folder is not None:
-        watcher.stage("Writing")
-        pages.write(summary, folder, completed)
-    return Comparison(summary=summary, spec=completed, folder=folder, _frames=job.frames)
+    return job.finished(
+        Comparison(summary=explained(facts), spec=completed, folder=folder, _frames=job.frames)
+    )
 
 
 class Loaded(NamedTuple):
@@ -187,7 +194,7 @@ def _resolved(
         table,
         seed=spec.sampling.seed,
         n_chains=spec.sampling.chains,
-        level=spec.level,
+        level=spec.report.level,
         execution=execution,
     )
     return replace(one, model=model)
@@ -205,7 +212,7 @@ def _settings(spec: ComparisonSpec) -> ComparisonSettings:
         seed=spec.sampling.seed,
         plan=plan_of(spec.sampling),
         held_out=spec.held_out,
-        level=spec.level,
+        level=spec.report.level,
         limits={
             label: {str(kind): n for kind, n in limit.items()}
             for label, limit in spec.limits.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -20,12 +21,12 @@ from unikat.jobs.job import Job, Tabled, in_folder, plan_of
 from unikat.language.keys import column_of
 from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
-from unikat.report.facts.evaluation import EvaluationSummary
-from unikat.report.folders import evaluation as pages
-from unikat.report.folders.evaluation import read_samples
+from unikat.report.facts.evaluation import EvaluationSummary, evaluation_facts
+from unikat.report.folders.evaluation import read_samples, samples_table
+from unikat.report.folders.parquet import write_table
 from unikat.report.pages.evaluation import render
 from unikat.report.text.numbers import counted
-from unikat.report.text.summary import summarise_evaluation
+from unikat.report.text.summary import explained
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import EVALUATE, Kind
@@ -48,9 +49,8 @@ class Evaluation(Tabled):
     _made: pa.Table | None = None
     kind: ClassVar[Kind] = EVALUATE
 
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary, self._table().to_pylist())
+    def _page(self, summary: EvaluationSummary) -> str:
+        return render(summary, self._table().to_pylist())
 
     def _table(self) -> pa.Table:
         if self._made is not None:
@@ -58,8 +58,9 @@ class Evaluation(Tabled):
         assert self.folder is not None
         return read_samples(self.folder)
 
-    def _write(self, folder: Path) -> None:
-        pages.write(self.summary, self._table(), self.spec, folder)
+    def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
+        found = self._table()
+        return {EVALUATE.others[0]: lambda path: write_table(path, found)}
 
     def __repr__(self) -> str:
         lines = [
@@ -146,17 +147,15 @@ def run(job: Job[EvaluationSpec]) -> Evaluation:
         )
         record = job.record(population.fingerprint)
         completed = job.completed(n=study.sizes)
-        summary = summarise_evaluation(found, population, completed, record, handled)
-        samples = pages.table(found.scores, summary)
-        if folder is not None:
-            watcher.stage("Writing")
-            pages.write(summary, samples, completed, folder)
-        return Evaluation(
-            summary=summary,
-            spec=completed,
-            folder=folder,
-            _made=samples,
-            _frames=job.frames,
+        summary = explained(evaluation_facts(found, population, completed, record, handled))
+        return job.finished(
+            Evaluation(
+                summary=summary,
+                spec=completed,
+                folder=folder,
+                _made=samples_table(found.scores, summary),
+                _frames=job.frames,
+            )
         )
     finally:
         if store is not None:
@@ -192,7 +191,7 @@ def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Lo
         levels=spec.levels,
         seed=spec.sampling.seed,
         plan=plan,
-        level=spec.level,
+        level=spec.report.level,
     )
     check_study(population, models, study)
     return Loaded(models, study, population, handled)

@@ -12,13 +12,14 @@ import contextlib
 import functools
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import pyarrow as pa
 
@@ -32,14 +33,18 @@ from unikat.inference.chains import Plan, StopRule
 from unikat.inference.executors import executor_for_run, executor_of_run
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.device import check_device
+from unikat.report.folders.folder import read_run, replace_page, write_run
+from unikat.report.text.language import speaking
+from unikat.report.text.summary import explained
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import Kind
+from unikat.spec.kinds import ASSESS, Kind, kind_in
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import SamplingSpec
 from unikat.studies.auto import Execution
 
 S = TypeVar("S", bound=Any)
 Answer = TypeVar("Answer")
+Done = TypeVar("Done", bound="Outcome")
 
 
 class Unfinished(KeyboardInterrupt):
@@ -60,6 +65,12 @@ class Outcome(ABC):
 
     kind: ClassVar[Kind]
 
+    @classmethod
+    def loaded(cls, folder: Path, trust_spec: bool) -> Self:
+        """Read the answer of a complete run from its folder; see :func:`load`."""
+        summary, spec = read_run(cls.kind, folder)
+        return cls(summary=summary, spec=spec, folder=folder.resolve())
+
     @property
     def converged(self) -> bool:
         """Whether all fits converged."""
@@ -68,22 +79,75 @@ class Outcome(ABC):
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write all files of the run into a folder.
 
+        Parameters
+        ----------
+        folder
+            Where to write; made if it does not exist. All files are readable by you alone.
+        overwrite
+            Replace the results of another run that are there.
+
+        Returns
+        -------
+        Path
+            The folder.
+
         Raises
         ------
         OutputError
-            If the folder holds results and `overwrite` is not set, or it cannot be written.
+            If the folder holds another run and `overwrite` is not set, or it cannot be written to;
+            what was there is then still there.
         """
-        folder = Path(folder)
+        folder = Path(folder).expanduser()
+        if self.folder is not None and self.folder.resolve() == folder.resolve():
+            return folder
         check_folder(self.kind, folder, overwrite=overwrite)
-        self._write(folder)
+        self.write(folder)
         return folder
 
-    @abstractmethod
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
+    def to_html(self, language: str = "") -> str:
+        """Return the page, a complete HTML document that needs no network.
+
+        Parameters
+        ----------
+        language
+            Code of its language, `en` or `es`; empty: that of the run. What has no words in it is
+            said in English.
+
+        Raises
+        ------
+        SpecError
+            If there are no words in the language.
+        """
+        own = self.spec.report.language
+        with speaking(language or own):
+            return self._page(self.summary if language in ("", own) else explained(self.summary))
 
     @abstractmethod
-    def _write(self, folder: Path) -> None: ...
+    def _page(self, summary: Any) -> str:
+        """Render the page."""
+
+    def write(self, folder: Path) -> None:
+        """Write the files of the run into a folder that is its own.
+
+        Raises
+        ------
+        OutputError
+            If anything cannot be written; what was in the folder is then still there.
+        """
+        page, others = self.to_html(), self._others(folder)
+        write_run(
+            self.kind, self.summary, page, self.spec, folder, note=self._note(), others=others
+        )
+
+    def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
+        """Return what writes the files besides numbers, page and specification, by name."""
+        return {}
+
+    def _note(self) -> str:
+        """Return a comment of the specification."""
+        limited = self.spec.sampling.max_seconds is not None
+        same = "Fits had a time limit, so a repetition does not give exactly the same results."
+        return same if limited else ""
 
 
 class Tabled(Outcome):
@@ -130,6 +194,13 @@ class Job(Generic[S]):
     def frames(self) -> FrameKind:
         """The kind of frames that the answer gives."""
         return FrameKind.of(self.inputs.data)
+
+    def finished(self, answer: Done) -> Done:
+        """Return the answer, after it is written where the results go."""
+        if self.folder is not None:
+            self.watcher.stage("Writing")
+            answer.write(self.folder)
+        return answer
 
     def record(self, data_fingerprint: str = "", queries: tuple[str, ...] = ()) -> Provenance:
         """Say what made the results.
@@ -213,6 +284,7 @@ def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callabl
                 watcher=watcher or SILENT,
                 started=datetime.now(UTC),
             )
+            stack.enter_context(speaking(spec.report.language))
             return run(job)
 
     return with_folder
@@ -292,3 +364,53 @@ def workers_of(sampling: SamplingSpec) -> Workers:
         n_threads=sampling.threads,
         device=sampling.device,
     )
+
+
+def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Any:
+    """Read a run from its folder.
+
+    Parameters
+    ----------
+    folder
+        The folder that `out` or `save` named.
+    trust_spec
+        Whether `what_if` of an assessment may read the file or database that the specification in
+        the folder names, also outside of the folder. Only if you know who wrote it.
+
+    Returns
+    -------
+    Assessment, Comparison, Evaluation, Protection, Synthesis, Attacks or Verification
+        What the run gave; whichever lies there.
+
+    Raises
+    ------
+    OutputError
+        If there is no complete run, it is of another version, or a file of an assessment was
+        changed since it was written.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.load("no such folder")
+    Traceback (most recent call last):
+    unikat.errors.OutputError: no such folder is not a folder; name the folder of a run (its --out).
+    """
+    folder = Path(folder).expanduser()
+    kind = kind_in(folder) or ASSESS
+    module = vars(import_module(f"unikat.jobs.{kind.name}"))
+    answer: Any = next(one for one in module.values() if getattr(one, "kind", None) is kind)
+    return answer.loaded(folder, trust_spec)
+
+
+def write_page(folder: Path, language: str = "") -> Path:
+    """Render the page of a run again, in place of the old one; return where it is.
+
+    Raises
+    ------
+    SpecError
+        If there are no words in the language.
+    OutputError
+        As of `load`, or if it cannot be written; the old page is then still there.
+    """
+    found = load(folder)
+    return replace_page(folder.expanduser(), found.kind, lambda: found.to_html(language))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -62,10 +62,10 @@ from unikat.report.facts.protection import (
     SuppressionFacts,
 )
 from unikat.report.folders import protection as results
-from unikat.report.folders.folder import copy_run, read_records
+from unikat.report.folders.folder import copied_files, read_records, read_run
 from unikat.report.pages.protection import render
 from unikat.report.text.declared import declared_words
-from unikat.report.text.protection import sentences, warnings
+from unikat.report.text.summary import explained
 from unikat.report.text.track_record import unknown_of
 from unikat.risk.limits import Measured, Verdict, together
 from unikat.spec.from_options import Inputs
@@ -74,6 +74,7 @@ from unikat.spec.limits import Limit
 from unikat.spec.paths import hierarchy_file
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import ProtectionSpec
+from unikat.spec.trust import SHOWN
 from unikat.studies.fit import complete_fit
 from unikat.zeros.conflicts import Handled
 
@@ -90,6 +91,14 @@ class Protection(Outcome):
     _source: Any = None
 
     kind: ClassVar[Kind] = PROTECT
+
+    @classmethod
+    def loaded(cls, folder: Path, trust_spec: bool) -> Self:
+        """Read a protection from its folder; see `unikat.load`."""
+        summary, spec = read_run(PROTECT, folder)
+        assert isinstance(spec, ProtectionSpec)
+        plan = PlanSpec.read(folder / PROTECT.others[0], SHOWN)
+        return cls(summary=summary, spec=spec, plan=plan, folder=folder.resolve())
 
     @property
     def verdict(self) -> Verdict | None:
@@ -118,17 +127,14 @@ class Protection(Outcome):
         """The plans of the frontier, a pandas frame."""
         return FILE.frame(results.plans_table(self.summary), same_rows=False)
 
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary)
+    def _page(self, summary: ProtectionSummary) -> str:
+        return render(summary)
 
-    def _write(self, folder: Path) -> None:
+    def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
         if self._made is None:
             assert self.folder is not None
-            page = self.to_html()
-            copy_run(PROTECT, self.summary, page, self.spec, self.folder, folder)
-            return
-        results.write(self.summary, self._made, self.plan, self._source, self.spec, folder)
+            return copied_files(PROTECT, self.folder)
+        return results.writers(self.summary, self._made, self.plan, self._source, folder)
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -333,23 +339,18 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         # A fingerprint of the original would confirm guesses of what was hidden.
         provenance=job.record(),
     )
-    summary = replace(summary, warnings=warnings(summary))
     said = {"declared": "\n".join(declared_words(table.variables))}
-    summary = replace(summary, sentences=sentences(summary) | said)
-    written = _plan(spec, chosen, table, made)
-    answer = Protection(
-        summary=summary,
-        spec=spec,
-        plan=written,
-        folder=folder,
-        _made=made,
-        _source=microdata.source,
-        _frames=job.frames,
+    return job.finished(
+        Protection(
+            summary=explained(replace(summary, sentences=said)),
+            spec=spec,
+            plan=_plan(spec, chosen, table, made),
+            folder=folder,
+            _made=made,
+            _source=microdata.source,
+            _frames=job.frames,
+        )
     )
-    if folder is not None:
-        watcher.stage("Writing")
-        results.write(summary, made, written, microdata.source, spec, folder)
-    return answer
 
 
 class Loaded(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -41,10 +41,10 @@ from unikat.report.facts.synthesis import (
     SynthesisSummary,
 )
 from unikat.report.folders import synthesis as results
-from unikat.report.folders.folder import copy_run, read_records
+from unikat.report.folders.folder import copied_files, read_records
 from unikat.report.pages.synthesis import render
 from unikat.report.text.sentences import understood_households
-from unikat.report.text.synthesis import sentences, warnings
+from unikat.report.text.summary import explained
 from unikat.risk.exposure import fitted_table
 from unikat.spec.kinds import SYNTHESIZE, Kind
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST
@@ -118,20 +118,21 @@ class Synthesis(Outcome):
         pairs = [estimand(frame) for frame in self.frames]
         estimates, variances = zip(*pairs, strict=True)
         return combine_partially_synthetic(
-            estimates, variances, self.spec.level if level is None else level
+            estimates, variances, self.spec.report.level if level is None else level
         )
 
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary)
+    def _page(self, summary: SynthesisSummary) -> str:
+        return render(summary)
 
-    def _write(self, folder: Path) -> None:
+    def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
         if self._microdata is None:
             assert self.folder is not None
-            copy_run(SYNTHESIZE, self.summary, self.to_html(), self.spec, self.folder, folder)
-            return
+            return copied_files(SYNTHESIZE, self.folder)
         keep_inputs([folder / name for name in self.summary.files], self.spec.input_files())
-        results.write(self.summary, self._tables, self._microdata.source, self.spec, folder)
+        return {
+            name: results.writer(one, self._microdata.source)
+            for name, one in zip(self.summary.files, self._tables, strict=True)
+        }
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -287,30 +288,27 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
             datasets=spec.datasets,
             replaced=replaced,
             files=files,
-            level=spec.level,
+            level=spec.report.level,
             margins=margins,
             repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
             shares=_shares(original, spec, formulas, drawn, weights),
             impossible=_impossible(original, spec, drawn),
             provenance=job.record(original.table.fingerprint),
         )
-        summary = replace(summary, warnings=warnings(summary), sentences=sentences(summary))
-        completed = job.completed()
-        if folder is not None:
-            watcher.stage("Writing")
-            results.write(summary, tables, original.microdata.source, completed, folder)
-            if draws.converged and checkpoint is not None:
-                checkpoint.remove()
-            earlier.remove()
-    return Synthesis(
-        summary=summary,
-        spec=completed,
-        folder=folder,
-        _tables=tables,
-        _microdata=original.microdata,
-        _data=inputs.data,
-        _frames=job.frames,
-    )
+        answer = Synthesis(
+            summary=explained(summary),
+            spec=job.completed(),
+            folder=folder,
+            _tables=tables,
+            _microdata=original.microdata,
+            _data=inputs.data,
+            _frames=job.frames,
+        )
+        job.finished(answer)
+        if draws.converged and checkpoint is not None:
+            checkpoint.remove()
+        earlier.remove()
+    return answer
 
 
 @contextlib.contextmanager
@@ -525,7 +523,7 @@ def _shares(
     found = []
     for formula in formulas:
         first, *others = (share_of(formula, households, roles, weights) for households in plain)
-        said = (original_share(first, spec.level), combined_share(others, spec.level))
+        said = (original_share(first, spec.report.level), combined_share(others, spec.report.level))
         both = [None if one is None else IntervalFacts.of(one) for one in said]
         found.append(ShareFacts(text=formula.text, original=both[0], synthetic=both[1]))
     return tuple(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -37,10 +36,10 @@ from unikat.protection.released import telling_columns, told
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import SCHEMA, VerifySummary
-from unikat.report.folders.folder import write_run
 from unikat.report.pages.verification import render
+from unikat.report.text.summary import explained
 from unikat.report.text.track_record import unknown_of
-from unikat.report.text.verification import HEAD, key_rows, sentences, warnings
+from unikat.report.text.verification import HEAD, key_rows
 from unikat.risk.limits import Measured, Verdict, judge
 from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import VERIFY, Kind
@@ -65,17 +64,13 @@ class Verification(Tabled):
         """Whether the target is met; None if there is none."""
         return self.summary.verdict
 
-    def to_html(self) -> str:
-        """Return the page, a complete HTML document that needs no network."""
-        return render(self.summary)
+    def _page(self, summary: VerifySummary) -> str:
+        return render(summary)
 
     def _table(self) -> pa.Table:
         return pa.Table.from_pylist(
             [dict(zip(HEAD, row, strict=True)) for row in key_rows(self.summary)]
         )
-
-    def _write(self, folder: Path) -> None:
-        write_run(VERIFY, self.summary, self.to_html(), self.spec, folder)
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -119,7 +114,7 @@ def verify(data: Any, **options: Any) -> Verification:
 @in_folder(VERIFY)
 def run(job: Job[VerifySpec]) -> Verification:
     """Verify what a specification names, in a folder of its own (see :func:`in_folder`)."""
-    spec, folder, watcher = job.spec, job.folder, job.watcher
+    spec, watcher = job.spec, job.watcher
     asked = load_and_check(spec, job.inputs, watcher)
     model, table, protected, rows = asked.model, asked.table, asked.protected, asked.rows
     keys = asked.keys
@@ -178,12 +173,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         # A fingerprint of the original would confirm guesses of what was hidden.
         provenance=job.record(),
     )
-    summary = replace(summary, warnings=warnings(summary))
-    summary = replace(summary, sentences=sentences(summary))
-    if folder is not None:
-        watcher.stage("Writing")
-        write_run(VERIFY, summary, render(summary), spec, folder)
-    return Verification(summary=summary, spec=spec, folder=folder)
+    return job.finished(Verification(summary=explained(summary), spec=spec, folder=job.folder))
 
 
 class Loaded(NamedTuple):

@@ -104,8 +104,8 @@ def split_keys(text: str, at: str = ",") -> list[str]:
 
     Examples
     --------
-    >>> split_keys("A, B:cut(0,10),C")
-    ['A', 'B:cut(0,10)', 'C']
+    >>> split_keys("A, B:cut(0,10),C"), split_keys("a),b (net,C:cut(0,10)")
+    (['A', 'B:cut(0,10)', 'C'], ['a)', 'b (net', 'C:cut(0,10)'])
     """
     places = [(-1, 0), *_places(text, re.escape(at)), (len(text), 0)]
     items = [text[end:start].strip() for (_, end), (start, _) in pairwise(places)]
@@ -137,12 +137,19 @@ def entry_of(text: str, sign: str = ":", *, last: bool = False) -> tuple[str, st
 
 
 def _places(text: str, sign: str) -> list[tuple[int, int]]:
-    """Where a sign begins and ends that is not between parentheses."""
-    places, depth = [], 0
+    """Where a sign begins and ends that is not between parentheses.
+
+    A parenthesis without its other half, as in the name of a column, is a character like others.
+    """
+    places: list[tuple[int, int]] = []
+    opened: list[int] = []
     for found in re.finditer(f"[()]|{sign}", text):
-        depth += (found[0] == "(") - (found[0] == ")")
-        if found[0] not in "()" and depth <= 0:
+        if found[0] == "(":
+            opened.append(len(places))
+        elif found[0] != ")":
             places.append(found.span())
+        elif opened:
+            del places[opened.pop() :]
     return places
 
 

@@ -14,8 +14,8 @@ from unikat.spec.model import ModelSpec, read_model
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST, either, models_with
 from unikat.spec.option import Option
 from unikat.spec.paths import paths_in
-from unikat.spec.tables import FileSpec, SamplingSpec, SeveralFiles
-from unikat.spec.values import Keys, Level, Names, PopulationSize, Table, Whole
+from unikat.spec.tables import FileSpec, PageSpec, SamplingSpec, SeveralFiles
+from unikat.spec.values import Keys, Names, PopulationSize, Table, Whole
 
 
 class RiskSpec(Table):
@@ -116,7 +116,6 @@ class AttackSpec(Spec):
         Whole,
         Option("N", "Records that are attacked one by one, where that takes a search.", first=True),
     ] = Field(default=10_000, ge=1, le=1_000_000_000)
-    level: Level = Field(default=0.95, gt=0, lt=1)
     model: Annotated[
         ModelSpec | None,
         Option(
@@ -132,6 +131,7 @@ class AttackSpec(Spec):
         ),
     ] = None
     sampling: SamplingSpec = SamplingSpec()
+    report: PageSpec = PageSpec()
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -14,8 +14,8 @@ from unikat.spec.base import Spec
 from unikat.spec.model import read_models
 from unikat.spec.models import PATH_EXAMPLES
 from unikat.spec.option import Option
-from unikat.spec.tables import DesignSpec, Margins, SamplingSpec
-from unikat.spec.values import Keys, Level, Names, PopulationSize, Share
+from unikat.spec.tables import DesignSpec, Margins, PageSpec, SamplingSpec
+from unikat.spec.values import Keys, Names, PopulationSize, Share
 
 
 class PathSpec(BaseModel):
@@ -97,7 +97,6 @@ class ComparisonSpec(Spec):
             form="run",
         ),
     ] = Field(default=0.2, ge=0, lt=1)
-    level: Level = Field(default=0.95, gt=0, lt=1)
     path: Annotated[
         PathSpec | None,
         Option(
@@ -110,6 +109,7 @@ class ComparisonSpec(Spec):
     ] = None
     sampling: SamplingSpec = SamplingSpec()
     """For every fit; `max_seconds` is the time of one fit."""
+    report: PageSpec = PageSpec()
     limits: dict[str, dict[Literal["risk", "held-out"], int]] = Field(default_factory=dict)
     """Sweeps after which a fit ended by the clock, by model: it ends there when repeated."""
 

@@ -14,8 +14,8 @@ from unikat.spec.base import Spec
 from unikat.spec.model import read_models
 from unikat.spec.models import EXAMPLES, USUAL
 from unikat.spec.option import Option
-from unikat.spec.tables import SamplingSpec
-from unikat.spec.values import Keys, Level, Names, Whole
+from unikat.spec.tables import PageSpec, SamplingSpec
+from unikat.spec.values import Keys, Names, Whole
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 
@@ -117,9 +117,9 @@ class EvaluationSpec(Spec):
             form="run",
         ),
     ] = "population"
-    level: Level = Field(default=0.95, gt=0, lt=1)
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
+    report: PageSpec = PageSpec()
 
     @field_validator("n", mode="before")
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
@@ -14,7 +15,7 @@ from unikat.language.keys import entry_of, split_keys
 from unikat.spec.addresses import is_address
 from unikat.spec.base import Spec
 from unikat.spec.model import ModelSpec
-from unikat.spec.option import Asked, Defined, moved, options_of, plain, table_of
+from unikat.spec.option import Asked, Defined, field_at, moved, options_of, plain, table_of
 from unikat.spec.paths import given_path, is_path
 from unikat.spec.tables import FileSpec
 from unikat.spec.trust import Trust
@@ -82,9 +83,11 @@ def specify(
     given = {name: options[name] for name in known if options.get(name) is not None}
     allowed = bool(given.pop("trust_spec", False)) and inside is None
     settings = _settings(given.pop("set", {}))
-    placed = [(known[name], known[name].place, value) for name, value in given.items()]
-    placed += [(known["set"], _place_of(name, specification), setting)
-               for name, setting in settings.items()]  # fmt: skip
+    placed = [(known[name], _given_place(known[name]), value) for name, value in given.items()]
+    for name, setting in settings.items():
+        place = _place_of(name, specification)
+        at = replace(known["set"], place=place, field=field_at(specification, place))
+        placed.append((known["set"], place, _coerced(at, setting)))
     trust = Trust(
         given=tuple(".".join(place) for _, place, _ in placed), inside=inside, allowed=allowed
     )
@@ -103,10 +106,10 @@ def specify(
             _put(values, place, read(value, asked), where)
         elif defined.table is None or not issubclass(defined.table, FileSpec):
             _put(values, place, _coerced(defined, value), where)
-        elif defined.field is not None and get_origin(defined.field.annotation) is tuple:
+        elif _names_several(defined):
             values[place[0]], frames[defined.name] = _several(defined.name, value)
         elif is_path(value):
-            _put(values, (*place, "path"), given_path(value), where)
+            _put(values, place, given_path(value), where)
         else:
             # `path` stays empty: the frame goes beside the specification.
             values[place[0]], frames[defined.name] = {}, value
@@ -131,6 +134,18 @@ def _start(data: Any) -> tuple[dict[str, Any], Path | None, Any]:
     if path.suffix.lower() == ".toml":
         return read_toml(path), path, None
     return {"data": {"path": str(path)}}, None, None
+
+
+def _names_several(defined: Defined) -> bool:
+    return defined.field is not None and get_origin(defined.field.annotation) is tuple
+
+
+def _given_place(defined: Defined) -> tuple[str, ...]:
+    """Place of what an option gives: of the table of a file it is the path alone."""
+    table = defined.table
+    if table is None or not issubclass(table, FileSpec) or _names_several(defined):
+        return defined.place
+    return (*defined.place, "path")
 
 
 def _several(name: str, value: Any) -> tuple[list[dict[str, str]], tuple[Any, ...]]:

@@ -171,7 +171,13 @@ def moved(name: str, specification: type[BaseModel]) -> str:
 def options_of(specification: type[BaseModel]) -> list[Defined]:
     """List the options of a specification: those that most runs need, its own, those of its tables.
 
-    A name that two tables have, such as the format of a file, is that of the first.
+    What several tables have, such as the format of a file, is asked for in the first of them; `set`
+    reaches the others.
+
+    Raises
+    ------
+    TypeError
+        If two options of a specification that are not the same have the same name.
     """
     without: tuple[str, ...] = getattr(specification, "without", ())
     door = [Defined(name, one, at) for name, (at, one) in DOOR.items() if name not in without]
@@ -179,8 +185,20 @@ def options_of(specification: type[BaseModel]) -> list[Defined]:
     ordered = sorted(walked, key=lambda one: (not one.option.first, len(one.place) > 1))
     found: dict[str, Defined] = {}
     for one in (*ordered, *door):
-        found.setdefault(one.name, one)
+        if found.setdefault(one.name, one).option is not one.option:
+            raise TypeError(f"{specification.__name__} has two options {one.name!r}; rename one")
     return list(found.values())
+
+
+def field_at(specification: type[BaseModel], place: tuple[str, ...]) -> FieldInfo | None:
+    """Return the field of a place, `("sampling", "chains")`; None if a specification has none."""
+    first, *rest = place
+    fields = specification.model_fields
+    field = next((one for name, one in fields.items() if first in (name, one.alias)), None)
+    if field is None or not rest:
+        return field
+    table = table_of(field)
+    return None if table is None else field_at(table, tuple(rest))
 
 
 def rare_options_of(specification: type[BaseModel]) -> list[Defined]:

@@ -17,6 +17,7 @@ from unikat.spec.models import HOUSEHOLDS, either, models_with
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, is_path, with_paths
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
+from unikat.spec.tables import PageSpec
 from unikat.spec.values import Names, Table
 
 LEFT_OUT = "left out"
@@ -314,8 +315,9 @@ class ProtectionSpec(AssessmentSpec):
         if str(values.get("schema", "")).partition("/")[0] == "unikat.assessment":
             # What an assessment shows besides is no part of a protection of the same file.
             others = ("schema", "report", "registry", "classics")
-            level = {k: v for k, v in values.get("report", {}).items() if k == "level"}
-            values = {k: v for k, v in values.items() if k not in others} | {"report": level}
+            asked = values.get("report", {}).items()
+            page = {name: value for name, value in asked if name in PageSpec.model_fields}
+            values = {k: v for k, v in values.items() if k not in others} | {"report": page}
         return super()._checked(values, where, spoken)
 
     @property

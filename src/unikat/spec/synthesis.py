@@ -12,8 +12,8 @@ from unikat.spec.households import HouseholdsSpec
 from unikat.spec.model import ModelSpec, Named, read_model
 from unikat.spec.models import EXAMPLE, HOUSEHOLDS, USUAL, either, models_with
 from unikat.spec.option import Option
-from unikat.spec.tables import DesignSpec, SamplingSpec
-from unikat.spec.values import Keys, Level, Names, Whole
+from unikat.spec.tables import DesignSpec, PageSpec, SamplingSpec
+from unikat.spec.values import Keys, Names, Whole
 
 Method = Literal["truncated", "untruncated", "reject", "flat"]
 MODELS = models_with(draws_records=True)
@@ -101,7 +101,7 @@ class SynthesisSpec(Spec):
         ),
     ] = ModelSpec(name=USUAL)
     sampling: SynthesisSampling = SynthesisSampling()
-    level: Level = Field(default=0.95, gt=0, lt=1)
+    report: PageSpec = PageSpec()
 
     @model_validator(mode="after")
     def _of_households(self) -> Self:

@@ -25,7 +25,7 @@ from unikat.spec.models import either, models_with
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import OfUser, is_path
 from unikat.spec.stratum_sizes import read_stratum_sizes
-from unikat.spec.values import Level, Names, Table, Whole
+from unikat.spec.values import Language, Level, Names, Table, Whole
 
 
 class FileSpec(Table):
@@ -378,10 +378,26 @@ class SamplingSpec(Table):
         return name
 
 
-class ReportSpec(Table):
-    """The `[report]` table: what the results show."""
+class PageSpec(Table):
+    """The `[report]` table: how the results are shown."""
 
     level: Level = Field(default=0.95, gt=0, lt=1)
+    language: Annotated[
+        Language,
+        Option(
+            "CODE",
+            "Language of the report and of its sentences: en or es. What has no words in it is "
+            "said in English.",
+            "en",
+            form="run",
+            label="Language of the report",
+        ),
+    ] = "en"
+
+
+class ReportSpec(PageSpec):
+    """The `[report]` table of an assessment: what the results show besides."""
+
     show_small_cells: Annotated[
         bool,
         Option("", "Print the values of the records at greatest risk in the report.", form="run"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -91,6 +91,9 @@ Level = Annotated[
     Share,
     Option("P", "Probability of the intervals.", form="run", label="Probability of the intervals"),
 ]
+
+Language = Literal["en", "es"]
+"""Codes of the languages of reports; the words of each are a folder of `report/words`."""
 
 
 class Table(BaseModel):

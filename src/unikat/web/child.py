@@ -70,10 +70,11 @@ def _perform(folder: Path, inside: Path, teller: Teller, *, resume: bool) -> Non
 
 def _interrupted(found: Any) -> bool:
     """Whether an answer is only what was done before Ctrl-C."""
-    if hasattr(found, "result"):
-        stage, reason = found.result.stage, found.result.stop_reason
-        return bool(stage == "preliminary" or reason == "interrupted")
-    return not getattr(found.summary, "complete", True)
+    said = found.summary
+    ended = getattr(said, "stage", "") == "preliminary" or (
+        getattr(said, "stop_reason", "") == "interrupted"
+    )
+    return ended or not getattr(said, "complete", True)
 
 
 def _end_with_input() -> None:

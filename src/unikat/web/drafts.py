@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from unikat.language.keys import key_of
 from unikat.spec.kinds import ASSESS, KINDS, Kind
@@ -91,7 +91,8 @@ class Draft:
         path
             Of the file, from the folder of the workbench.
         spec
-            A specification as TOML has it. What no form holds is passed over.
+            A specification as TOML has it. What has no field of its own is written as for `set`;
+            what only the user may decide is passed over, unless a field holds it.
         kind
             Of the run.
         folder
@@ -99,10 +100,10 @@ class Draft:
 
         Examples
         --------
-        >>> spec = {"keys": ["AGE:width(5)", "SEX"], "sampling": {"chains": 4, "seed": 7}}
+        >>> spec = {"keys": ["AGE:width(5)", "SEX"], "sampling": {"seed": 7, "rhat": 1.05}}
         >>> draft = Draft.of_run("survey.csv", spec | {"model": {"name": "gom", "components": 9}})
-        >>> draft.keys, draft.groupings, draft.values
-        (('AGE', 'SEX'), {'AGE': 'width(5)'}, {'model': 'gom', 'seed': '7', 'set': 'components=9'})
+        >>> draft.keys, draft.groupings, draft.values["seed"], draft.values["set"].splitlines()
+        (('AGE', 'SEX'), {'AGE': 'width(5)'}, '7', ['components=9', 'sampling.rhat=1.05'])
         """
         from unikat.spec.paths import with_paths
 
@@ -140,6 +141,7 @@ class Draft:
         given = {name: value for name, value in options.items() if name != "name"}
         # A mapping is none of the texts of a field.
         values.pop("set", None)
+        given |= _without_field(spec, kind)
         if given:
             values["set"] = "\n".join(
                 f"{name}={_field_text(value)}" for name, value in given.items()
@@ -377,6 +379,33 @@ _KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "pram": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
 }
 """How the command line has the options that each key has."""
+
+
+def _without_field(spec: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
+    """Return the values of tables, by place, that no field has: `{"sampling.rhat": 1.05}`."""
+    from unikat.spec.option import field_at
+    from unikat.spec.paths import OfUser
+
+    fields = (one for page in PAGES for one in fields_on(page, kind).values())
+    # A run of the workbench decides by itself whether it keeps states.
+    shown = {one.place for one in fields} | {("report", "keep_states")}
+    found = {}
+    for table, values in spec.items():
+        # The options of a model, and what takes a page to say, are read where they are written.
+        if table in ("model", "zeros", "path") or not isinstance(values, Mapping):
+            continue
+        for name, value in values.items():
+            field = field_at(kind.specification, (table, name))
+            if (
+                field is not None
+                and (table, name) not in shown
+                and isinstance(value, (bool, int, float, str))
+                and value != field.default
+                and OfUser not in field.metadata
+                and Path not in (field.annotation, *get_args(field.annotation))
+            ):
+                found[f"{table}.{name}"] = value
+    return found
 
 
 def _by_key(value: Any) -> dict[str, str]:

@@ -14,9 +14,10 @@ import pytest
 from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.errors import OutputError
 from unikat.files import writing as files
+from unikat.jobs.job import write_page
 from unikat.report.facts.breakdown import FEWEST_RECORDS
 from unikat.report.facts.result import SCHEMA
-from unikat.report.folders.assessment import FILES, load, write_report
+from unikat.report.folders.assessment import FILES, load
 from unikat.report.folders.outputs import HOUSEHOLDS, REGISTRY, STATES
 
 
@@ -165,7 +166,7 @@ def test_draws_are_read_by_arviz(folder: Path) -> None:
 
 def test_rendering_again_gives_the_same_report(folder: Path) -> None:
     before = content(folder)
-    path = write_report(load(folder))
+    path = write_page(folder)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert content(folder) == before
 

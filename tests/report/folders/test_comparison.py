@@ -17,19 +17,19 @@ from report.browser import assert_sound, layout
 from report.estimates import provenance, summary, table
 from report.pages.test_assessment import Page
 from unikat.errors import SpecError
+from unikat.jobs.compare import Comparison as CompareAnswer
 from unikat.jobs.job import check_folder
 from unikat.models.base import Model
 from unikat.models.named import Named
-from unikat.report.facts.comparison import ComparisonSummary
-from unikat.report.folders.comparison import table as comparison_table
-from unikat.report.folders.comparison import write
+from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
+from unikat.report.folders.comparison import comparison_table
 from unikat.report.pages import comparison_figures as figures
 from unikat.report.pages.canvas import NARROW, WIDE
 from unikat.report.pages.comparison import render
 from unikat.report.pages.template import CONTENT_POLICY
 from unikat.report.text import comparison
 from unikat.report.text.numbers import interval, number
-from unikat.report.text.summary import summarise_comparison
+from unikat.report.text.summary import explained
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.kinds import COMPARE
 from unikat.spec.trust import SHOWN
@@ -135,10 +135,11 @@ def compared(
         )
         for model, value in zip(models, CASES, strict=True)
     ]  # fmt: skip
-    return summarise_comparison(
+    facts = comparison_facts(
         Comparison(models=models, interrupted=False), named, table(),
         ComparisonSpec.parse(values), provenance(),
     )  # fmt: skip
+    return explained(facts)
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +318,7 @@ def test_the_table_has_a_row_per_model(found: ComparisonSummary) -> None:
 
 def test_what_is_written_is_private_and_complete(found: ComparisonSummary, tmp_path: Any) -> None:
     spec = ComparisonSpec.parse({"models": "gom", "path": "components=2,5,20"})
-    write(found, tmp_path / "out", spec)
+    CompareAnswer(summary=found, spec=spec).write(tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*COMPARE.files, ".unikat"}
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "out").iterdir())
     content = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -351,10 +352,10 @@ def test_a_warning_names_its_models_unless_all_have_it(found: ComparisonSummary)
 def test_intervals_of_several_kinds_are_told_apart(found: ComparisonSummary) -> None:
     assert found.sentences["intervals"] == ""
     models = (replace(found.models[0], uncertainty="conditional"), *found.models[1:])
-    said = comparison.sentences(replace(found, models=models))["intervals"]
+    said = comparison.explained(replace(found, models=models)).sentences["intervals"]
     assert said.startswith("The intervals cover different kinds of uncertainty: ")
     assert f"{models[0].model} (sampling uncertainty only, so too narrow)" in said
-    alone = comparison.sentences(replace(found, models=models[:1], paths=()))["intervals"]
+    alone = comparison.explained(replace(found, models=models[:1], paths=())).sentences["intervals"]
     assert alone.startswith("The intervals cover this uncertainty: ")
 
 
@@ -381,9 +382,10 @@ def test_a_model_that_records_refute_is_not_drawn_as_better() -> None:
     )  # fmt: skip
     named = [Named(label=m.label, name="gom", model=m.model, base=None, value=None) for m in models]
     told = ComparisonSpec.parse({"models": "gom", "keys": "AGE", "population_size": 150_000})
-    found = summarise_comparison(
+    facts = comparison_facts(
         Comparison(models=models, interrupted=False), named, table(), told, provenance()
     )
+    found = explained(facts)
     held_out = [model.held_out for model in found.models]
     assert [one.refuted for one in held_out if one is not None] == [False, True]
     assert "wrong gives probability zero to more of these records" in found.sentences["evidence"]
@@ -415,7 +417,7 @@ def of_kinds(*kinds: tuple[str, bool]) -> ComparisonSummary:
             )
         )  # fmt: skip
     made = replace(base, models=tuple(models), converged=all(done for _, done in kinds))
-    return replace(made, sentences=comparison.sentences(made))
+    return replace(made, sentences=comparison.explained(made).sentences)
 
 
 def test_draws_that_are_independent_have_no_chains_that_must_agree() -> None:

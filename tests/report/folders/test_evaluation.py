@@ -420,7 +420,7 @@ def test_a_time_limit_is_told(study: tuple[Path, Any], tmp_path: Path) -> None:
     summary = run(asked, tmp_path / "out")
     assert any("depend on the machine" in warning for warning in summary.warnings)
     assert "depend on the machine" in Page((tmp_path / "out" / PAGE).read_text()).text
-    assert "not give exactly the same numbers" in (tmp_path / "out" / SPEC).read_text()
+    assert "not give exactly the same results" in (tmp_path / "out" / SPEC).read_text()
 
 
 def test_a_full_disk_leaves_no_half_results(

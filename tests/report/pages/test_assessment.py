@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from report.browser import assert_sound, layout
-from report.estimates import estimate, provenance, spec, table
+from report.estimates import estimate, provenance, spec, summarise, table
 from unikat.report.pages import figures
 from unikat.report.pages.assessment import render
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import CONTENT_POLICY
-from unikat.report.text.summary import summarise
 
 _DESCRIBED = re.compile(
     r'<svg[^>]*aria-labelledby="(\S+)-title \1-desc"[^>]*>'

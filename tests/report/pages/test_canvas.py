@@ -14,7 +14,7 @@ import pytest
 
 from report.browser import assert_sound, layout, run
 from report.estimates import estimate as made
-from report.estimates import provenance, spec, summary, table
+from report.estimates import provenance, spec, summarise, summary, table
 from report.folders.test_comparison import compared
 from unikat.report.facts.result import KeyFacts
 from unikat.report.facts.synthesis import IntervalFacts, ShareFacts
@@ -35,7 +35,6 @@ from unikat.report.pages.template import template
 from unikat.report.text.numbers import number
 from unikat.report.text.selection import Answer, Range
 from unikat.report.text.sensitivity import Group
-from unikat.report.text.summary import summarise
 from unikat.studies.scores import FitScore, RecordScores, summarise_fits
 from unikat.synthesis.utility import OrderUtility
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from models.any_facts import AnyFacts
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, summarise
 from unikat.cli._output import show
 from unikat.files.json import json_text
 from unikat.inference.draws import Draws
@@ -21,7 +21,6 @@ from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
 from unikat.report.text import sentences
 from unikat.report.text.language import known
-from unikat.report.text.summary import summarise
 from unikat.report.text.words import wording_of
 from unikat.risk.estimate import RiskEstimate
 

@@ -10,14 +10,13 @@ from xml.etree import ElementTree
 import pytest
 
 from report.browser import assert_sound, layout
-from report.estimates import estimate, provenance, spec, table, write
+from report.estimates import estimate, provenance, spec, summarise, table, write
 from unikat.errors import OutputError, SpecError
 from unikat.report.facts.result import Result
 from unikat.report.folders.assessment import load
 from unikat.report.pages import plots
 from unikat.report.pages.assessment import render
 from unikat.report.pages.plots import Figure
-from unikat.report.text.summary import summarise
 
 FOUND = estimate()
 

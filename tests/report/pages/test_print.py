@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from report.browser import run
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, summarise
 from report.text.test_selection import result as selected
 from report.text.test_selection import traces
 from report.text.test_sensitivity import ROWS
 from unikat.report.pages.assessment import render
-from unikat.report.text.summary import summarise
 
 MOST_PAGES = 6
 

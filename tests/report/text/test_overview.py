@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import unikat
-from report.estimates import estimate, provenance, spec, table
+from report.estimates import estimate, provenance, spec, summarise, table
 from report.pages.test_assessment import Page
 from report.text.test_selection import result as selected
 from report.text.test_selection import traces
@@ -23,7 +23,6 @@ from unikat.report.pages.assessment import context, render
 from unikat.report.text import breakdown as table_text
 from unikat.report.text.numbers import estimated, number
 from unikat.report.text.overview import MOST_OF_COLUMN, groups, threshold_sentence
-from unikat.report.text.summary import summarise
 from unikat.risk.limits import judge
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from models.any_facts import AnyFacts
-from report.estimates import estimate, provenance, spec, write
+from report.estimates import estimate, provenance, spec, summarise, write
 from unikat.cli._output import show
+from unikat.jobs.job import write_page
 from unikat.report.facts.result import Result
-from unikat.report.folders.assessment import load, write_report
+from unikat.report.folders.assessment import load
 from unikat.report.pages import fitted
 from unikat.report.pages.assessment import render
 from unikat.report.text import selection, sensitivity, sentences
 from unikat.report.text.limits import limits
-from unikat.report.text.summary import summarise
 from unikat.report.text.words import say, wording_of
 
 
@@ -258,7 +258,7 @@ def test_the_report_is_rendered_again_as_it_was(tmp_path: Path) -> None:
     first = (tmp_path / "report.html").read_text()
     results = load(tmp_path)
     np.testing.assert_array_equal(results.traces["tau1_model"], scalars["tau1_model"])
-    write_report(results)
+    write_page(results.folder)
     assert (tmp_path / "report.html").read_text() == first
     assert "Model selection" in first
     fit = json.loads((tmp_path / "result.json").read_text())["fit"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, summarise
 from report.text.test_selection import Words, result, traces
 from unikat.report.facts.result import Result
 from unikat.report.facts.sensitivity import SensitivityFacts
 from unikat.report.pages.assessment import render
 from unikat.report.text import sensitivity
-from unikat.report.text.summary import summarise
 
 
 def row(assumption: Any, value: float, tau1: float = 50.0) -> SensitivityFacts:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from report.estimates import estimate, provenance, spec, summary, table
+from report.estimates import estimate, provenance, spec, summarise, summary, table
 from report.text.test_selection import traces
 from unikat.cli._output import show
 from unikat.data import CellTable, Key
@@ -18,7 +18,6 @@ from unikat.models.mixtures import new_record
 from unikat.report.facts.result import Result
 from unikat.report.pages.assessment import render
 from unikat.report.text import limits, sentences
-from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import track_record
 
 ROOT = Path(__file__).parents[3]

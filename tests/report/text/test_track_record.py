@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from report.estimates import estimate, provenance, spec
+from report.estimates import estimate, provenance, spec, summarise
 from test_accuracy_tables import MADE
 from unikat.models.catalogue import MODELS
 from unikat.models.named import build_model
 from unikat.report.facts.result import Result
 from unikat.report.text import limits
-from unikat.report.text.summary import summarise
 from unikat.report.text.track_record import (
     TRIALS,
     TrackRecord,

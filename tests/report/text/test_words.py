@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from report.estimates import estimate, provenance, spec, table
+from report.estimates import estimate, provenance, spec, summarise, table
 from unikat import UnikatError
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.report.facts.result import Result
@@ -17,7 +17,7 @@ from unikat.report.pages.assessment import drawings, render
 from unikat.report.text import language, sentences, words
 from unikat.report.text.language import DEFAULT, LANGUAGES, catalogue, speaking
 from unikat.report.text.overview import overview
-from unikat.report.text.summary import explained, summarise
+from unikat.report.text.summary import explained
 from unikat.report.text.words import counted, form, placeholders, say
 
 SNAPSHOT = Path(__file__).parents[2] / "reference" / "values" / "words.json"
@@ -99,15 +99,19 @@ def test_page_one_has_no_word_of_english(spoken: str, monkeypatch: pytest.Monkey
 
 def test_the_technical_part_of_a_foreign_report_is_there() -> None:
     result = next(results())
-    page = render(result, {}, "es")
+    with speaking("es"):
+        page = render(explained(result), {})
     assert '<html lang="es">' in page
     assert "únicos muestrales" in page
     assert page.count("<details") == render(result, {}).count("<details")
 
 
 def test_a_language_without_words_is_refused() -> None:
-    with pytest.raises(UnikatError, match="'tlh'"):
-        render(next(results()), {}, "tlh")
+    with (
+        pytest.raises(UnikatError, match="language is 'tlh'; it must be en or es"),
+        speaking("tlh"),
+    ):
+        pass
 
 
 def test_the_language_of_the_moment_ends_with_the_block() -> None:

@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from report.estimates import estimate, provenance, spec, table, write
+from report.estimates import estimate, provenance, spec, summarise, table, write
 from unikat.report.facts.result import Result, spec_of
 from unikat.report.facts.zeros import MASS, MOST_LISTED, zeros_facts
 from unikat.report.folders.assessment import load
 from unikat.report.pages.assessment import render
 from unikat.report.text.sentences import chain_means
-from unikat.report.text.summary import summarise
 from unikat.report.text.zeros import conflicts_sentence, mass_sentence, shown_rules
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.assessment import AssessmentSpec

@@ -124,7 +124,7 @@ def comparison_facts(
         schema=SCHEMA,
         data=spec.data.name,
         seed=spec.sampling.seed,
-        level=spec.level,
+        level=spec.report.level,
         held_out=spec.held_out,
         seconds=round(sum(fit.seconds for fit in fits), 3),
         converged=comparison.converged,

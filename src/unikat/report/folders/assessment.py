@@ -39,7 +39,7 @@ from unikat.files.writing import (
 )
 from unikat.report.facts.result import Result
 from unikat.report.folders.findings import SCALARS, Findings
-from unikat.report.folders.folder import not_understood, read_run, replace_page
+from unikat.report.folders.folder import not_understood, read_run
 from unikat.report.folders.outputs import DRAWS, OUTPUTS, RECORDS, REPORT, RESULT, SPEC, note
 from unikat.report.pages.assessment import render
 from unikat.risk.measures import WITHOUT_ERROR
@@ -134,24 +134,6 @@ def write_result(found: Findings, folder: Path) -> None:
     replace_file(folder / RESULT, facts_text(found.result).encode())
 
 
-def check_free(folder: Path, *, overwrite: bool = False) -> None:
-    """Refuse to write into a folder that holds results, unless they are to be replaced.
-
-    Raises
-    ------
-    OutputError
-        With what to do.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file, not a folder; name another.")
-    found = [name for name in FILES if (folder / name).exists()]
-    if found and not overwrite:
-        raise OutputError(
-            f"The folder {folder} already holds a run ({', '.join(found)}). Replace it with "
-            "overwrite=True, or name another folder. Nothing was written."
-        )
-
-
 def load(folder: str | os.PathLike[str]) -> Results:
     """Read the results of a run and check that they are what was written.
 
@@ -202,11 +184,6 @@ def load(folder: str | os.PathLike[str]) -> Results:
         digests=digests,
         root=folder.resolve(),
     )
-
-
-def write_report(results: Results) -> Path:
-    """Render the report of a run again, in place of the old one; see `replace_page`."""
-    return replace_page(results.folder, ASSESS, lambda: render(results.result, results.traces))
 
 
 def _digest(path: Path) -> str:

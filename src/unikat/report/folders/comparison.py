@@ -15,17 +15,12 @@ hold no value of a record.
 from __future__ import annotations
 
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from unikat.report.facts.comparison import ComparisonSummary, ModelFacts
-from unikat.report.folders.folder import write_run
-from unikat.report.folders.parquet import labelled, write_table
-from unikat.report.pages.comparison import render
-from unikat.spec.comparison import ComparisonSpec
-from unikat.spec.kinds import COMPARE
+from unikat.report.folders.parquet import labelled
 
 _TABLE_SCHEMA = "unikat.comparison-table/1"
 _SCORE = {
@@ -50,14 +45,6 @@ _OPTIONAL = {
     "path_value": pa.float64(),
 }
 """Columns whose first value may be unknown or of another type."""
-
-
-def write(summary: ComparisonSummary, folder: Path, spec: ComparisonSpec) -> None:
-    """Write the results of a comparison into a folder; see `write_run`."""
-    (file,) = COMPARE.others
-    others = {file: lambda path: write_table(path, table(summary))}
-    note = _note(spec)
-    write_run(COMPARE, summary, render(summary), spec, folder, note=note, others=others)
 
 
 def rows(summary: ComparisonSummary) -> list[dict[str, Any]]:
@@ -86,7 +73,7 @@ def _row(model: ModelFacts, summary: ComparisonSummary) -> dict[str, Any]:
     return row
 
 
-def table(summary: ComparisonSummary) -> pa.Table:
+def comparison_table(summary: ComparisonSummary) -> pa.Table:
     """Return the rows of `comparison.parquet` as a table."""
     found = rows(summary)
     types = {str: pa.string(), bool: pa.bool_(), int: pa.int64()}
@@ -104,12 +91,3 @@ def table(summary: ComparisonSummary) -> pa.Table:
         schema, _TABLE_SCHEMA, summary.provenance, state="converged", value=summary.converged
     )
     return pa.Table.from_pylist(known, schema=schema)
-
-
-def _note(spec: ComparisonSpec) -> str:
-    if not spec.limits:
-        return ""
-    return (
-        "Some fits were ended by the clock; [limits] holds the sweeps they reached, so that a "
-        "repetition gives the same numbers. Remove it to go further."
-    )

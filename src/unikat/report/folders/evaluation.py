@@ -18,10 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unikat.report.facts.evaluation import EvaluationSummary
-from unikat.report.folders.folder import not_understood, write_run
-from unikat.report.folders.parquet import labelled, write_table
-from unikat.report.pages.evaluation import render
-from unikat.spec.evaluation import EvaluationSpec
+from unikat.report.folders.folder import not_understood
+from unikat.report.folders.parquet import labelled
 from unikat.spec.kinds import EVALUATE
 from unikat.studies.scores import FitScore
 
@@ -29,20 +27,7 @@ _MEASURES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 _PARTS = ("mean", "median", "lower", "upper")
 
 
-def write(summary: EvaluationSummary, found: pa.Table, spec: EvaluationSpec, folder: Path) -> None:
-    """Write an evaluation into a folder; see `write_run`."""
-    note = (
-        ""
-        if spec.sampling.max_seconds is None
-        else "Fits had a time limit, so a repetition does not give exactly the same numbers."
-    )
-    (file,) = EVALUATE.others
-    others = {file: lambda path: write_table(path, found)}
-    page = render(summary, found.to_pylist())
-    write_run(EVALUATE, summary, page, spec, folder, note=note, others=others)
-
-
-def table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
+def samples_table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
     """Return the rows of `evaluation.parquet`, one per sample and model."""
     schema = labelled(
         _schema(), summary.schema, summary.provenance, state="complete", value=summary.complete

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from unikat._typing import Float64
 from unikat.models.named import build_model
-from unikat.report.facts.result import Result, Stage, spec_of
+from unikat.report.facts.result import Result, Stage, assessment_facts, spec_of
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
-from unikat.report.text.summary import summarise
+from unikat.report.text.summary import explained
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
@@ -51,7 +51,9 @@ class Findings:
             provenance = Provenance.now(
                 seed=spec.sampling.seed, data_fingerprint=estimate.table.fingerprint
             )
-        result = summarise(estimate, spec, provenance, handled, supplements, stage)
+        result = explained(
+            assessment_facts(estimate, spec, provenance, handled, supplements, stage)
+        )
         return cls(
             result=result, spec=spec, estimate=estimate, handled=handled, supplements=supplements
         )

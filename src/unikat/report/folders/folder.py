@@ -74,14 +74,13 @@ def write_run(
         write_text(scratch / kind.numbers, facts_text(summary))
 
 
-def copy_run(kind: Kind, summary: Any, page: str, spec: Spec, source: Path, folder: Path) -> None:
-    """Write a run that was read from `source` into another folder; see `write_run`."""
+def copied_files(kind: Kind, source: Path) -> dict[str, Callable[[Path], None]]:
+    """Return what copies the other files of a run from its folder; see `write_run`."""
     names = [name for name in (*kind.records_in(source), *kind.others) if (source / name).exists()]
-    others = {
-        name: lambda path, name=name: write_bytes(path, (source / name).read_bytes())
+    return {
+        name: lambda path, name=name: write_bytes(path, (source / name).read_bytes())  # type: ignore[misc]
         for name in names
     }
-    write_run(kind, summary, page, spec, folder, others=others)
 
 
 def read_run(kind: Kind, folder: Path) -> tuple[Any, Spec]:

@@ -24,12 +24,9 @@ from unikat.files.json import json_text
 from unikat.files.writing import write_text
 from unikat.protection.released import Released
 from unikat.report.facts.protection import ProtectionSummary
-from unikat.report.folders.folder import write_run
 from unikat.report.folders.parquet import write_table
-from unikat.report.pages.protection import render
 from unikat.spec.kinds import PROTECT
 from unikat.spec.plan import PlanSpec
-from unikat.spec.protection import ProtectionSpec
 
 
 def codebook_beside(file: str) -> str:
@@ -73,15 +70,10 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=pa.schema([*first, *numbers, *keys]))
 
 
-def write(
-    summary: ProtectionSummary,
-    made: Released,
-    plan: PlanSpec,
-    source: Source,
-    spec: ProtectionSpec,
-    folder: Path,
-) -> None:
-    """Write a protection into a folder; see `write_run`."""
+def writers(
+    summary: ProtectionSummary, made: Released, plan: PlanSpec, source: Source, folder: Path
+) -> dict[str, Callable[[Path], None]]:
+    """Return what writes the protected file, the plan and the plans, by name; see `write_run`."""
     assert summary.file is not None
 
     def write_protected(path: Path) -> None:
@@ -94,4 +86,4 @@ def write(
         others[beside] = lambda path: write_text(path, json_text(codebook))
     others[plan_file] = lambda path: write_text(path, plan.to_toml(folder))
     others[plans_file] = lambda path: write_table(path, plans_table(summary))
-    write_run(PROTECT, summary, render(summary), spec, folder, others=others)
+    return others

@@ -10,8 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +20,8 @@ from unikat.data.sources import Source
 from unikat.data.writers import write_records
 from unikat.files.json import parse_json
 from unikat.report.facts.attack import GeneratorFit
-from unikat.report.facts.synthesis import SCHEMA, SynthesisSummary
-from unikat.report.folders.folder import write_run
-from unikat.report.pages.synthesis import render
+from unikat.report.facts.synthesis import SCHEMA
 from unikat.spec.kinds import SYNTHESIZE
-from unikat.spec.synthesis import SynthesisSpec
 
 
 def file_names(n: int, ending: str) -> tuple[str, ...]:
@@ -62,25 +58,6 @@ class Records(NamedTuple):
     """By column: letters of Stata such as ``.a``, where the table has no value."""
 
 
-def write(
-    summary: SynthesisSummary,
-    tables: Sequence[Records],
-    source: Source,
-    spec: SynthesisSpec,
-    folder: Path,
-) -> None:
-    """Write a synthesis into a folder; see `write_run`."""
-    note = (
-        ""
-        if spec.sampling.max_seconds is None
-        else "The fit had a time limit, so a repetition does not give exactly the same files."
-    )
-    others = {
-        name: partial(_write, one=one, source=source)
-        for name, one in zip(summary.files, tables, strict=True)
-    }
-    write_run(SYNTHESIZE, summary, render(summary), spec, folder, note=note, others=others)
-
-
-def _write(path: Path, *, one: Records, source: Source) -> None:
-    write_records(path, one.table, source, letters=one.letters)
+def writer(one: Records, source: Source) -> Callable[[Path], None]:
+    """Return what writes a synthetic file in the format of the original."""
+    return lambda path: write_records(path, one.table, source, letters=one.letters)

@@ -27,11 +27,9 @@ from unikat.report.text import (
     sentences,
     track_record,
 )
-from unikat.report.text.language import DEFAULT, speaking
 from unikat.report.text.overview import Overview, groups, overview
 from unikat.report.text.selection import SelectionPage
 from unikat.report.text.sensitivity import SensitivityPage
-from unikat.report.text.summary import explained
 from unikat.report.text.words import nouns, say
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
@@ -73,27 +71,18 @@ class ReportPage:
     """What repeats the run."""
 
 
-def render(result: Result, traces: Mapping[str, Float64], language: str = DEFAULT) -> str:
-    """Render the report, a complete HTML document.
+def render(result: Result, traces: Mapping[str, Float64]) -> str:
+    """Render the report, a complete HTML document, in the language of the moment.
 
     Parameters
     ----------
     result
-        The content of `result.json`, whose sentences are English.
+        The content of `result.json`.
     traces
         The draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included;
         empty where nothing was sampled.
-    language
-        Of the report (`LANGUAGES`). What a language has no words for is said in English.
-
-    Raises
-    ------
-    SpecError
-        If there are no words in the language.
     """
-    with speaking(language):
-        said = result if language == DEFAULT else explained(result)
-        return fill("report.html.j2", context(said, traces))
+    return fill("report.html.j2", context(result, traces))
 
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,12 @@ MOST_NAMED = 3
 """Models named in the sentence at the head; the tables name all."""
 
 
-def sentences(summary: ComparisonSummary) -> dict[str, str]:
+def explained(summary: ComparisonSummary) -> ComparisonSummary:
+    """Add the sentences, by name."""
+    return replace(summary, sentences=_sentences(summary))
+
+
+def _sentences(summary: ComparisonSummary) -> dict[str, str]:
     """Return what the numbers of the comparison mean, by their names in `summary.json`."""
     risky = at_risk(summary.sample)
     said = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from unikat.models.named import models_by_label
@@ -81,8 +82,12 @@ def _error(value: float | None) -> str:
     return f" ± {significant(value, 2) if value < 10 else number(round(value))}"
 
 
-def warnings(summary: EvaluationSummary) -> tuple[str, ...]:
-    """Return what to know before the numbers of a study are used."""
+def explained(summary: EvaluationSummary) -> EvaluationSummary:
+    """Add what to know before the numbers of a study are used."""
+    return replace(summary, warnings=_warnings(summary))
+
+
+def _warnings(summary: EvaluationSummary) -> tuple[str, ...]:
     study = summary.study
     narrow = [
         label

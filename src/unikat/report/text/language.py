@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from unikat.errors import SpecError
+from unikat.spec.values import Language
 
 DEFAULT: Final = "en"
-LANGUAGES: Final = ("en", "es")
+LANGUAGES: Final[tuple[str, ...]] = get_args(Language)
 _CURRENT: ContextVar[str] = ContextVar("language", default=DEFAULT)
 
 
@@ -36,8 +37,7 @@ def speaking(language: str) -> Iterator[None]:
         If there are no words in it.
     """
     if language not in LANGUAGES:
-        known = ", ".join(LANGUAGES)
-        raise SpecError(f"There are no words in the language {language!r}; there are: {known}.")
+        raise SpecError(f"language is {language!r}; it must be {' or '.join(LANGUAGES)}.")
     token = _CURRENT.set(language)
     try:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from unikat.errors import option
@@ -31,8 +32,13 @@ from unikat.report.text.words import changed, say
 from unikat.spec.limits import Limit
 
 
-def sentences(found: ProtectionSummary) -> dict[str, str]:
-    """Say what every number means, by its place."""
+def explained(found: ProtectionSummary) -> ProtectionSummary:
+    """Add the sentences, by the places of what they explain, and the warnings."""
+    said = {**found.sentences, **_sentences(found)}
+    return replace(found, sentences=said, warnings=_warnings(found))
+
+
+def _sentences(found: ProtectionSummary) -> dict[str, str]:
     before, after = found.before.tau1, found.after.tau1
     shown = found.before.tau1_hidden or found.after.tau1_hidden
     speak = partial(say, found=found, utility=found.utility)
@@ -152,8 +158,7 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
     return said
 
 
-def warnings(found: ProtectionSummary) -> tuple[str, ...]:
-    """Warn of what should be looked at before the file is released."""
+def _warnings(found: ProtectionSummary) -> tuple[str, ...]:
     what = found.perturbation
     codes = (
         not found.converged and "unconverged",

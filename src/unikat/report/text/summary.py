@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-from unikat.report.facts.comparison import comparison_facts
-from unikat.report.facts.evaluation import evaluation_facts
-from unikat.report.facts.result import Result, assessment_facts
+from unikat.report.facts.attack import AttackSummary
+from unikat.report.facts.comparison import ComparisonSummary
+from unikat.report.facts.evaluation import EvaluationSummary
+from unikat.report.facts.protection import ProtectionSummary
+from unikat.report.facts.result import Result
+from unikat.report.facts.synthesis import SynthesisSummary
+from unikat.report.facts.verification import VerifySummary
 from unikat.report.text import (
+    attack,
     breakdown,
     classics,
     comparison,
@@ -18,21 +21,30 @@ from unikat.report.text import (
     households,
     limits,
     overview,
+    protection,
     registry,
     selection,
     sensitivity,
     sentences,
+    synthesis,
     track_record,
+    verification,
     zeros,
 )
 from unikat.report.text.declared import declared_words
 from unikat.risk.limits import judge
 
-_P = ParamSpec("_P")
-_Summary = TypeVar("_Summary")
+S = TypeVar("S")
 
 
-def explained(result: Result) -> Result:
+def explained(found: S) -> S:
+    """Add the sentences and warnings to the facts of a run, in the language of the moment."""
+    how: Any = _EXPLAINED[type(found)]
+    said: S = how(found)
+    return said
+
+
+def _assessment(result: Result) -> Result:
     """Add the sentences; no verdict on a threshold follows from unreliable intervals."""
     if (found := result.threshold) is not None:
         found = judge(found.limit, [found.value], track_record.unknown_of_result(result))
@@ -54,22 +66,12 @@ def explained(result: Result) -> Result:
     return replace(result, sentences=said)
 
 
-def _finished(
-    facts: Callable[_P, _Summary], finish: Callable[[_Summary], _Summary]
-) -> Callable[_P, _Summary]:
-    """Return a function that gathers facts and adds their sentences."""
-
-    @wraps(facts)
-    def summarise(*args: _P.args, **kwargs: _P.kwargs) -> _Summary:
-        return finish(facts(*args, **kwargs))
-
-    return summarise
-
-
-summarise = _finished(assessment_facts, explained)
-summarise_comparison = _finished(
-    comparison_facts, lambda found: replace(found, sentences=comparison.sentences(found))
-)
-summarise_evaluation = _finished(
-    evaluation_facts, lambda found: replace(found, warnings=evaluation.warnings(found))
-)
+_EXPLAINED = {
+    Result: _assessment,
+    ComparisonSummary: comparison.explained,
+    EvaluationSummary: evaluation.explained,
+    ProtectionSummary: protection.explained,
+    SynthesisSummary: synthesis.explained,
+    AttackSummary: attack.explained,
+    VerifySummary: verification.explained,
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.report.facts.synthesis import IntervalFacts, SynthesisSummary
 from unikat.report.text.language import wording
@@ -11,7 +13,12 @@ from unikat.report.text.words import say
 _MOST_LISTED = 20
 
 
-def sentences(found: SynthesisSummary) -> dict[str, str]:
+def explained(found: SynthesisSummary) -> SynthesisSummary:
+    """Add the sentences, by the places of what they explain, and the warnings."""
+    return replace(found, sentences=_sentences(found), warnings=_warnings(found))
+
+
+def _sentences(found: SynthesisSummary) -> dict[str, str]:
     """Say what every number means, by its place."""
     original, homes = found.original, found.original.n_households is not None
     said = {
@@ -48,7 +55,7 @@ def sentences(found: SynthesisSummary) -> dict[str, str]:
     return said
 
 
-def warnings(found: SynthesisSummary) -> tuple[str, ...]:
+def _warnings(found: SynthesisSummary) -> tuple[str, ...]:
     """Warn of what should be looked at before the files are used."""
     return () if found.converged else (say("synthesis.unconverged", fit=found.fit),)
 

@@ -28,8 +28,12 @@ def risk_after(found: VerifySummary) -> RiskFacts | CorrectMatches:
     )
 
 
-def sentences(found: VerifySummary) -> dict[str, str]:
-    """Say what every number means, by its place."""
+def explained(found: VerifySummary) -> VerifySummary:
+    """Add the sentences, by the places of what they explain, and the warnings."""
+    return replace(found, sentences=_sentences(found), warnings=_warnings(found))
+
+
+def _sentences(found: VerifySummary) -> dict[str, str]:
     before, after = found.before.tau1, risk_after(found).tau1
     some = found.before, found.after
     hides = any(one is not None and one.tau1_hidden is not None for one in some)
@@ -70,8 +74,7 @@ def verdict_of(found: VerifySummary) -> VerdictText | None:
     return verdict_text(found.target, found.level, of=of, remedy=remedy)
 
 
-def warnings(found: VerifySummary) -> tuple[str, ...]:
-    """Warn of what should be looked at before the file is released."""
+def _warnings(found: VerifySummary) -> tuple[str, ...]:
     return (
         *(say("verification.surviving", one=one) for one in found.keys if one.n_surviving),
         *copied_words(found.telling, found.identifying),
