@@ -2,13 +2,12 @@
 
     python benchmarks/kills.py [--kills 200] [--seed 1] [--minutes M] [--out kills.jsonl]
 
-Small runs of all commands that fit a model, each with two worker processes, get SIGKILL,
-SIGTERM or SIGINT in the parent, in a worker, or in all processes at once, at an instant that is
-uniform over the time that an undisturbed run takes. Each is then resumed, or begun again where
-nothing is kept on the way (`protect`, `attack`). A kill is bad if the results differ in any number,
-if a process, a temporary file or a copy of the keys is left, if a mode is not 0600 (folders 0700),
-or if the message is not one of ours. The seed fixes what is sent where and when; which step it hits
-depends on the machine. Linux.
+Small runs of all commands that fit a model, each with two worker processes, get SIGKILL, SIGTERM
+or SIGINT in the parent, in a worker, or in all processes at once, at an instant that is uniform
+over the time that an undisturbed run takes. Each is then resumed. A kill is bad if the results
+differ in any number, if a process, a temporary file or a copy of the keys is left, if a mode is
+not 0600 (folders 0700), or if the message is not one of ours. The seed fixes what is sent where
+and when; which step it hits depends on the machine. Linux.
 """
 
 from __future__ import annotations

@@ -44,8 +44,6 @@ class Kind:
     table: str
     arguments: tuple[str, ...] = ()
     """In place of a specification, where the run is asked on the command line."""
-    again: str = "--resume"
-    """What goes on with a run, or begins it again where nothing is kept on the way."""
 
 
 KINDS = {
@@ -72,13 +70,15 @@ KINDS = {
         "", {}, "protected.csv",
         ("people.csv", *_FLAGS, "--model", "latent-class", "--population-size", "5000", "--recode",
          "AGE: width(5)", "--pram", "EDU: 0.9", "--perturbation-seed", "4"),
-        "--overwrite",
     ),
     "attack": Kind(
         "", {}, "attack.json",
         ("people.csv", *_FLAGS, "--synthetic", "made.csv", "--targets", "JOB", "--attacks", "40",
          "--model", "latent-class"),
-        "--overwrite",
+    ),
+    "verify": Kind(
+        "", {}, "verify.json",
+        ("people.csv", "made.csv", *_FLAGS, "--model", "latent-class", "--population-size", "5000"),
     ),
 }  # fmt: skip
 """By the name of the command."""
@@ -177,7 +177,7 @@ def disturbed(blow: Blow, folder: Path, number: int, reference: Reference) -> li
     wrong, _ = ended(process, blow.signal)
     if blow.signal != "SIGKILL":
         wrong += [f"left in the temporary folder: {path.name}" for path in scratch.iterdir()]
-    again = start(blow.kind, folder, out, KINDS[blow.kind].again)
+    again = start(blow.kind, folder, out, "--resume")
     said, told = ended(again, "none")
     # The blow may have come when all was done.
     if not (again.returncode == 1 and "is finished" in told):

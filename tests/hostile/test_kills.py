@@ -25,6 +25,7 @@ BLOWS = [
     Blow("protect", "SIGTERM", "parent", 0.7),
     Blow("protect", "SIGKILL", "parent", 0.8),
     Blow("attack", "SIGINT", "group", 0.7),
+    Blow("verify", "SIGKILL", "group", 0.7),
 ]
 
 

@@ -148,7 +148,7 @@ def test_a_resumed_run_gives_the_same_files(tmp_path):
     once = unikat.synthesize(frame, max_sweeps=400, **asked)
     out = tmp_path / "out"
     unikat.synthesize(frame, max_sweeps=120, out=out, **asked)
-    assert (out / "sampling.checkpoint").exists()
+    assert (out / "fits" / "model" / "sampling.checkpoint").exists()
     twice = unikat.synthesize(frame, max_sweeps=400, out=out, resume=True, **asked)
     for one, other in zip(once.frames, twice.frames, strict=True):
         pd.testing.assert_frame_equal(one, other)

@@ -162,7 +162,7 @@ def test_an_interrupted_run_keeps_its_chains_and_goes_on(tmp_path, capsys, monke
     assert main([*given, "--out", str(out)]) == 2
     assert "--resume" in capsys.readouterr().err
     assert not list(out.glob("synthetic_*"))
-    assert (out / "sampling.checkpoint").exists()
+    assert (out / "fits" / "model" / "sampling.checkpoint").exists()
     monkeypatch.setattr(job, "sample", sample)
     assert main([*given, "--out", str(out)]) == 1
     assert "unfinished synthesis" in capsys.readouterr().err
@@ -184,7 +184,7 @@ def test_an_interruption_after_the_fit_keeps_the_chains_too(tmp_path, capsys, mo
     assert main(["synthesize", str(source), "--keys", KEYS, *QUICK, "--out", str(out)]) == 2
     assert "--resume" in capsys.readouterr().err
     assert not list(out.glob("synthetic_*"))
-    assert (out / "sampling.checkpoint").exists()
+    assert (out / "fits" / "model" / "sampling.checkpoint").exists()
 
 
 def test_files_that_unikat_did_not_write_are_not_replaced(tmp_path, capsys):

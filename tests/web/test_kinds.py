@@ -200,13 +200,13 @@ def test_a_comparison_is_not_continued_with_what_is_no_model(client: Client, fol
     assert (folder / "compare" / "summary.json").read_bytes() == before
 
 
-def test_a_protection_that_was_stopped_begins_again(
+def test_a_protection_that_was_stopped_before_it_began_begins(
     client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
     client.bench.runs.start(asked("protect", folder), "stopped")
     client.post("/cancel/stopped", {})
-    assert "it begins again" in client.ask("/runs/stopped").text
+    assert "Continue the run" in client.ask("/runs/stopped").text
     client.post("/resume/stopped", {})
     assert [(job.id, job.resume) for job in client.bench.runs._queue] == [("stopped", False)]
 

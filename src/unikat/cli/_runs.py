@@ -30,14 +30,14 @@ def run_command(
         Given the answer, the folder and whether runs that have not converged are allowed, says how
         to continue and returns the exit code; None: :func:`ended` does.
     """
-    place = f"Folder of the results.  [default: name of {kind.source} with -{kind.ending}]"
+    place = f"Folder of the results.  [default: {kind.source}-{kind.ending}]"
     told = "Print what would run and its time; write nothing."
     more = "; models, and to an evaluation sizes and repeats, may be added" if kind.extends else ""
     continued = f"Continue the {kind.noun} in DIR that was not finished{more}."
     parts = (
         click.argument("source", metavar=f"{kind.source}|{kind.spec}", type=DATA),
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
-        *([click.option("--resume", is_flag=True, help=continued)] if kind.work else []),
+        click.option("--resume", is_flag=True, help=continued),
         *([click.option("--dry-run", is_flag=True, help=told)] if kind.told else []),
         click.option("--overwrite", is_flag=True, help=f"Replace the {kind.noun} in DIR."),
         click.option(
@@ -128,7 +128,7 @@ def _ended(kind: Kind, found: Any, folder: Path, *, allow_unconverged: bool) -> 
     if not found.converged:
         tell(
             f"Not converged. The results in {folder} are marked so; to continue, give the same "
-            f"command with {'--resume' if kind.work else '--overwrite'} and a higher limit."
+            "command with --resume and a higher limit."
         )
         if not allow_unconverged:
             return UNCONVERGED

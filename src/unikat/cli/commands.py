@@ -100,8 +100,7 @@ def protect(found: Any, folder: Path) -> None:
     """Recode or perturb FILE to reach a target with the least loss of information.
 
     Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
-    protect.toml into DIR, all readable by you alone. To do the same to another file: unikat apply
-    plan.toml FILE2 --out FILE3.
+    protect.toml into DIR. To do the same to another file: unikat apply plan.toml FILE2 --out FILE3.
     """
     from unikat.report.text.numbers import columns
     from unikat.report.text.protection import joined_rows, plan_rows, scenario_rows, table_rows

@@ -35,13 +35,10 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import ASSESS
+from unikat.spec.kinds import ASSESS, EVIDENCE
 from unikat.studies.fit import check_registry, fit
 from unikat.studies.store import FitStore
 from unikat.zeros.conflicts import Handled
-
-EVIDENCE = "evidence"
-"""Folder inside a run's in which `auto` keeps finished fits until the run has converged."""
 
 
 @documented(ASSESS)

@@ -280,9 +280,11 @@ class _Persons:
 
         def estimate(records: Int32) -> RiskEstimate:
             self.job.watcher.stage(f"Fitting {label} for τ1")
+            table = self.table(records)
             found = complete_fit(
+                f"tau1-{table.fingerprint[:16]}",
                 build_model(asked.name, asked.options),
-                self.table(records),
+                table,
                 seed=spec.sampling.seed,
                 plan=self.job.plan,
                 level=spec.report.level,

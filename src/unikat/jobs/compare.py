@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
-from unikat.errors import option
 from unikat.inference.identity import digest
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import design_of, read_table
-from unikat.jobs.job import Job, Tabled, Unfinished, in_folder, plan_of
+from unikat.jobs.job import Job, Tabled, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
@@ -29,15 +28,12 @@ from unikat.report.text.summary import explained
 from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import COMPARE, Kind
+from unikat.spec.kinds import COMPARE, EVIDENCE, Kind
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
 from unikat.studies.compare import Candidate, ComparisonSettings
-from unikat.studies.store import FitStore
 from unikat.zeros.conflicts import Handled
 
-EVIDENCE = "evidence"
-"""Beginning of the folders, inside that of the fits, of what each `auto` chooses by."""
 _CLOCK = (
     "Some fits were ended by the clock; [limits] holds the sweeps they reached, so that a "
     "repetition gives the same numbers. Remove it to go further."
@@ -117,34 +113,22 @@ def compare(data: Any, **options: Any) -> Comparison:
 def run(job: Job[ComparisonSpec]) -> Comparison:
     """Compare the models of a specification, in a folder of their own (see :func:`in_folder`).
 
-    Finished fits and checkpoints are kept there in `fits/`; models can be added later.
+    Finished fits and checkpoints are kept there in `fits/`, those by which `auto` selects in
+    folders of their own; models can be added later.
     """
     spec, folder, watcher = job.spec, job.folder, job.watcher
     named, settings, _, table, handled = load_and_check(spec, job.inputs, watcher)
-    store = None
-    if folder is not None:
-        store = FitStore(folder=folder / COMPARE.work[0], resume=job.resume)
-    if job.overwrite and store is not None:
-        _clear(store)
-    try:
-        chosen = [_resolved(one, table, spec, store, job.execution) for one in named]
-        comparison = comparing.compare(
-            [Candidate(label=one.label, model=one.model) for one in chosen],
-            table,
-            settings,
-            workers=job.workers,
-            store=store,
-            watcher=watcher,
-        )
-        if comparison.interrupted:
-            raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        if store is not None and store.folder.exists():
-            raise Unfinished(
-                f"Interrupted. Finished fits are kept in {folder}; continue with "
-                f"{option('resume', True)}."
-            ) from None
-        raise
+    chosen = [_resolved(one, table, spec, job.execution) for one in named]
+    comparison = comparing.compare(
+        [Candidate(label=one.label, model=one.model) for one in chosen],
+        table,
+        settings,
+        workers=job.workers,
+        store=job.store,
+        watcher=watcher,
+    )
+    if comparison.interrupted:
+        raise KeyboardInterrupt
     record = job.record(table.fingerprint)
     facts = comparison_facts(comparison, named, table, spec, record, handled)
     completed = job.completed(limits=_limits(settings, comparison))
@@ -177,34 +161,21 @@ def load_and_check(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Lo
     return Loaded(named, settings, *read_table(spec, design, inputs, watcher))
 
 
-def _resolved(
-    one: Named, table: CellTable, spec: ComparisonSpec, store: FitStore | None, execution: Execution
-) -> Named:
+def _resolved(one: Named, table: CellTable, spec: ComparisonSpec, execution: Execution) -> Named:
     """Put the model that `auto` selects in its place, under the label that was asked for."""
     if not isinstance(one.model, Auto) or known_exactly(table):
         return one
     one.model.check_keys([key.name for key in table.keys])
-    execution = replace(
-        execution,
-        folder=None if store is None else store.folder / f"{EVIDENCE}-{digest(one.model)}",
-        watcher=execution.watcher.within(one.label),
-    )
+    kept = execution.of(f"{EVIDENCE}-{digest(one.model)}")
     model = decided(
         one.model,
         table,
         seed=spec.sampling.seed,
         n_chains=spec.sampling.chains,
         level=spec.report.level,
-        execution=execution,
+        execution=replace(kept, watcher=kept.watcher.within(one.label)),
     )
     return replace(one, model=model)
-
-
-def _clear(store: FitStore) -> None:
-    """Delete all fits, those by which `auto` selects first."""
-    for folder in store.folder.glob(f"{EVIDENCE}-*"):
-        FitStore(folder=folder).clear()
-    store.clear()
 
 
 def _settings(spec: ComparisonSpec) -> ComparisonSettings:

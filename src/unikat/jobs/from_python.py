@@ -66,14 +66,12 @@ def run_from_python(
 
 def documented(kind: Kind) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
     """Give a function the signature and the documentation of the options that it passes on."""
-    # What is not kept cannot be continued.
-    shared = {name: one for name, one in _SHARED.items() if name != "resume" or kind.work}
 
     def decorate(function: Callable[..., Answer]) -> Callable[..., Answer]:
         signature = inspect.signature(function)
         defined = options_of(kind.specification)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        named = [(name, one.default, one.accepted) for name, one in shared.items()]
+        named = [(name, one.default, one.accepted) for name, one in _SHARED.items()]
         named += [(one.name, one.default, one.accepted) for one in defined]
         keywords = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
@@ -81,7 +79,7 @@ def documented(kind: Kind) -> Callable[[Callable[..., Answer]], Callable[..., An
         ]
         complete = signature.replace(parameters=[*own, *keywords])
         function.__signature__ = complete  # type: ignore[attr-defined]  # of any callable
-        lines = [f"{name}\n    {one.help}" for name, one in shared.items()]
+        lines = [f"{name}\n    {one.help}" for name, one in _SHARED.items()]
         lines += [
             f"{one.name}\n    {one.option.help} Default: {one.shown_default}." for one in defined
         ]

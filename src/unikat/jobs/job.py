@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import pyarrow as pa
 
 from unikat.data.frames import FILE, FrameKind
-from unikat.errors import OutputError, SpecError, option
+from unikat.errors import DataError, OutputError, SpecError, option
 from unikat.files.folder import check_free, owned
 from unikat.files.json import parse_json
 from unikat.files.writing import make_folder
@@ -37,10 +37,11 @@ from unikat.report.folders.folder import read_run, replace_page, write_run
 from unikat.report.text.language import speaking
 from unikat.report.text.summary import explained
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import ASSESS, Kind, kind_in
+from unikat.spec.kinds import ASSESS, FITS, Kind, kind_in
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import SamplingSpec
 from unikat.studies.auto import Execution
+from unikat.studies.store import FitStore
 
 S = TypeVar("S", bound=Any)
 Answer = TypeVar("Answer")
@@ -166,6 +167,7 @@ class Tabled(Outcome):
 class Job(Generic[S]):
     """A run that has its folder: what is asked, and what every kind of run makes of it."""
 
+    kind: Kind
     spec: S
     inputs: Inputs
     folder: Path | None
@@ -186,9 +188,21 @@ class Job(Generic[S]):
         return workers_of(self.spec.sampling)
 
     @property
+    def store(self) -> FitStore | None:
+        """Where a run of several fits keeps them; None if nothing is written."""
+        if self.folder is None or FITS not in self.kind.work:
+            return None
+        return FitStore(folder=self.folder / FITS, resume=self.resume)
+
+    @property
     def execution(self) -> Execution:
-        """How fits are made whose chains are not kept in the folder."""
-        return Execution(workers=self.workers, resume=self.resume, watcher=self.watcher)
+        """How fits are made."""
+        return Execution(
+            workers=self.workers,
+            folder=None if self.store is None else self.store.folder,
+            resume=self.resume,
+            watcher=self.watcher,
+        )
 
     @property
     def frames(self) -> FrameKind:
@@ -276,6 +290,7 @@ def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callabl
                     make_folder(folder)
                 stack.enter_context(executor_for_run(spec.sampling.executor, spec.sampling.workers))
             job = Job(
+                kind=kind,
                 spec=spec,
                 inputs=inputs,
                 folder=folder,
@@ -285,9 +300,35 @@ def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callabl
                 started=datetime.now(UTC),
             )
             stack.enter_context(speaking(spec.report.language))
-            return run(job)
+            return run(job) if dry or job.store is None else _keeping(job, job.store, run)
 
     return with_folder
+
+
+def _keeping(job: Job[Any], store: FitStore, run: Callable[[Job[Any]], Answer]) -> Answer:
+    """Make a run of several fits, which are kept until all have converged.
+
+    Those of a run that is replaced go; so do those of one that is refused, unless it was resumed.
+    """
+    if job.overwrite:
+        store.clear()
+    try:
+        answer: Any = run(job)
+    except (SpecError, DataError):
+        if not (job.resume or job.kind.extends):
+            store.clear()
+        raise
+    except KeyboardInterrupt:
+        if not store.folder.exists():
+            raise
+        raise Unfinished(
+            f"Interrupted. What was done is kept in {job.folder}; continue with "
+            f"{option('resume', True)}."
+        ) from None
+    if answer.converged and not job.kind.extends:
+        store.clear()
+    found: Answer = answer
+    return found
 
 
 def check_folder(
@@ -314,7 +355,7 @@ def check_folder(
             if kind.extends
             else f"The {kind.noun} in {folder} has not converged, but its checkpoint "
             f"({kind.work[0]}) is gone, so it cannot be resumed"
-            if kind.work and _unconverged(kind, folder)
+            if _unconverged(kind, folder)
             else f"The {kind.noun} in {folder} is finished: there is nothing to resume"
         )
         raise OutputError(f"{why}. Repeat it with {replace}.")

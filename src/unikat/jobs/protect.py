@@ -205,8 +205,9 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         claim(folder, [file, beside])
     if inputs.data is None and not has_own_format(microdata.source):
         watcher.note(f"The protected file is Parquet: {WRITTEN}.")
-    level, seed, plan, execution = spec.report.level, spec.sampling.seed, job.plan, job.execution
-    fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
+    level, seed = spec.report.level, spec.sampling.seed
+    how: Any = {"seed": seed, "plan": job.plan, "level": level, "execution": job.execution}
+    fitted = complete_fit("original", model, table, **how)
     estimate = fitted.estimate(level)
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted)
@@ -246,7 +247,8 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         coarse = _showing(coarse, visible[rows])
     if perturbed is None or chosen.recoding.changes:
         # A fit of perturbed records would take their values for true.
-        again = complete_fit(model, coarse, seed=seed, plan=plan, level=level, execution=execution)
+        # Another search may find another recoding.
+        again = complete_fit(f"protected-{coarse.fingerprint[:16]}", model, coarse, **how)
     refit = before if again is fitted else again.estimate(level)
     perturbation = matches = facts_released = None
     if perturbed is not None or gone is not None:

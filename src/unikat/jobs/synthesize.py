@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +20,13 @@ from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, brief, option, suggest
 from unikat.files.folder import claim, keep_inputs
 from unikat.inference.chains import sample
-from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import HEAD, read_households
 from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, without_conflicts
-from unikat.jobs.job import Job, Outcome, Unfinished, in_folder
+from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.language.rules import names_in, parse
 from unikat.models.base import AnyModel
 from unikat.models.named import build_model
@@ -197,8 +196,7 @@ class _Original(NamedTuple):
 def run(job: Job[SynthesisSpec]) -> Synthesis:
     """Synthesise what a specification names, in a folder of its own (see :func:`in_folder`).
 
-    While the run lasts the folder holds the checkpoint, which stays if the chains have not
-    converged. Results are written as a whole or not at all.
+    Results are written as a whole or not at all.
     """
     spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
     options = spec.model.options
@@ -226,76 +224,73 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
     weights = _weights(original, spec)
     _shares(original, spec, formulas, [original.persons.codes] * 2, weights)
     files = results.file_names(spec.datasets, ending(original.microdata.source))
-    checkpoint = None
     if folder is not None:
         keep_inputs([folder / name for name in files], spec.input_files())
         claim(folder, files)
-        checkpoint = Checkpoint(folder=folder, resume=job.resume)
-    earlier = Earlier(checkpoint if job.overwrite else None)
     table = _fitted_to(original, spec)
     if spec.method == "flat":
         model = build_model(SIMPLEST, {})
     model.check_keys([key.name for key in table.keys])
     fitted = fitted_table(table)
-    with _keeping_chains(checkpoint, earlier):
-        watcher.stage("Fitting")
-        draws = sample(
-            model,
-            fitted,
-            SynthesisMeasures.of(fitted),
-            seed=spec.sampling.seed,
-            plan=job.plan,
-            workers=job.workers,
-            checkpoint=checkpoint,
-            progress=watcher.progress,
+    watcher.stage("Fitting")
+    draws = sample(
+        model,
+        fitted,
+        SynthesisMeasures.of(fitted),
+        seed=spec.sampling.seed,
+        plan=job.plan,
+        workers=job.workers,
+        checkpoint=job.execution.of("model").checkpoint,
+        progress=watcher.progress,
+    )
+    if draws.stop_reason == "interrupted":
+        raise KeyboardInterrupt
+    watcher.stage("Drawing")
+    drawn = _draw(original, spec, model, table, fitted, draws, replaced)
+    keys = original.persons.keys
+    names = replaced or tuple(original.persons.names)
+    seed = spec.sampling.seed
+    tables = tuple(
+        results.Records(
+            columns.table(codes, keys, seed, number, names),
+            columns.letters(codes, keys, seed, number, names),
         )
-        if draws.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        watcher.stage("Drawing")
-        drawn = _draw(original, spec, model, table, fitted, draws, replaced)
-        keys = original.persons.keys
-        names = replaced or tuple(original.persons.names)
-        seed = spec.sampling.seed
-        tables = tuple(
-            results.Records(
-                columns.table(codes, keys, seed, number, names),
-                columns.letters(codes, keys, seed, number, names),
-            )
-            for number, codes in enumerate(drawn)
-        )
-        watcher.stage("Comparing with the original")
-        n_levels = [key.n_levels for key in keys]
-        margins = margin_utility(
-            original.persons.codes,
-            drawn,
-            n_levels,
-            original.persons.names,
-            kept=[name for name in original.persons.names if name not in names],
-            weights=weights,
-        )
-        layout = original.table.layout
-        summary = SynthesisSummary(
-            schema=SCHEMA,
-            original=OriginalFacts(
-                data=spec.data.name,
-                n_records=len(original.persons.rows),
-                n_households=None if layout is None else original.table.n_records,
-                keys=tuple(original.persons.names),
-                left_out=columns.left_out,
-                n_rows_left_out=original.n_left_out,
-            ),
-            fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
-            datasets=spec.datasets,
-            replaced=replaced,
-            files=files,
-            level=spec.report.level,
-            margins=margins,
-            repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
-            shares=_shares(original, spec, formulas, drawn, weights),
-            impossible=_impossible(original, spec, drawn),
-            provenance=job.record(original.table.fingerprint),
-        )
-        answer = Synthesis(
+        for number, codes in enumerate(drawn)
+    )
+    watcher.stage("Comparing with the original")
+    n_levels = [key.n_levels for key in keys]
+    margins = margin_utility(
+        original.persons.codes,
+        drawn,
+        n_levels,
+        original.persons.names,
+        kept=[name for name in original.persons.names if name not in names],
+        weights=weights,
+    )
+    layout = original.table.layout
+    summary = SynthesisSummary(
+        schema=SCHEMA,
+        original=OriginalFacts(
+            data=spec.data.name,
+            n_records=len(original.persons.rows),
+            n_households=None if layout is None else original.table.n_records,
+            keys=tuple(original.persons.names),
+            left_out=columns.left_out,
+            n_rows_left_out=original.n_left_out,
+        ),
+        fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
+        datasets=spec.datasets,
+        replaced=replaced,
+        files=files,
+        level=spec.report.level,
+        margins=margins,
+        repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
+        shares=_shares(original, spec, formulas, drawn, weights),
+        impossible=_impossible(original, spec, drawn),
+        provenance=job.record(original.table.fingerprint),
+    )
+    return job.finished(
+        Synthesis(
             summary=explained(summary),
             spec=job.completed(),
             folder=folder,
@@ -304,31 +299,7 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
             _data=inputs.data,
             _frames=job.frames,
         )
-        job.finished(answer)
-        if draws.converged and checkpoint is not None:
-            checkpoint.remove()
-        earlier.remove()
-    return answer
-
-
-@contextlib.contextmanager
-def _keeping_chains(checkpoint: Checkpoint | None, earlier: Earlier) -> Iterator[None]:
-    """Say where the chains are if the run is interrupted.
-
-    Raises
-    ------
-    Unfinished
-        In place of KeyboardInterrupt, once there are chains in the folder.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        if checkpoint is None or earlier.is_there() or not checkpoint.path.exists():
-            raise
-        raise Unfinished(
-            f"Interrupted. The chains are kept in {checkpoint.folder}; continue with "
-            f"{option('resume', True)}."
-        ) from None
+    )
 
 
 def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:

@@ -121,8 +121,9 @@ def run(job: Job[VerifySpec]) -> Verification:
     changes, recoding, target = asked.changes, asked.recoding, asked.target
     perturbed, identical = asked.perturbed, asked.identical
     original = table.cells[table.record_cell]
-    level, seed, plan, execution = spec.report.level, spec.sampling.seed, job.plan, job.execution
-    fitted = complete_fit(model, table, seed=seed, plan=plan, level=level, execution=execution)
+    level, seed = spec.report.level, spec.sampling.seed
+    how: Any = {"seed": seed, "plan": job.plan, "level": level, "execution": job.execution}
+    fitted = complete_fit("original", model, table, **how)
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
     shown = _published(table, recoding, codes, rows)
@@ -133,7 +134,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         matches = most_matches(Posterior.of(fitted), recoding, codes, level, hidden, rows)
     elif not identical:
         watcher.stage("Assessing the protected file")
-        again = complete_fit(model, shown, seed=seed, plan=plan, level=level, execution=execution)
+        again = complete_fit("protected", model, shown, **how)
         after = again.estimate(level)
         if fitted.draws is None or fitted.model.groups_levels:
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)

@@ -41,7 +41,7 @@ class Kind:
     records: str = ""
     """Pattern of the names of files of records, which have the format of the input."""
     work: tuple[str, ...] = ()
-    """Files and folders of an unfinished run, with which `resume` continues; none: no resume."""
+    """Files and folders of an unfinished run, with which `resume` continues."""
     extends: bool = False
     """The work stays when the run is complete, so that more can be added to it."""
     told: bool = False
@@ -103,7 +103,10 @@ def specification_of(name: str) -> type[Spec]:
 
 
 CHECKPOINT, EVIDENCE = "sampling.checkpoint", "evidence"
-"""What a run that was interrupted keeps: its chains, and the fits with which `auto` selects."""
+"""What a run of one fit keeps if it was interrupted: its chains, and the fits with which `auto`
+selects."""
+FITS = "fits"
+"""What one of several fits keeps: a folder for each, with its chains and those fits."""
 
 _MAX_SWEEPS = (
     "max_sweeps",
@@ -145,7 +148,7 @@ COMPARE = Kind(
     numbers="summary.json",
     report="comparison.html",
     others=("comparison.parquet",),
-    work=("fits",),
+    work=(FITS,),
     extends=True,
     told=True,
     form=True,
@@ -179,6 +182,8 @@ PROTECT = Kind(
     report="report.html",
     others=("plan.toml", "plans.parquet"),
     records=r"protected\.[a-zA-Z0-9.]+",
+    work=(FITS,),
+    adds=(_MAX_SWEEPS,),
     told=True,
     form=True,
     ending="protected",
@@ -192,7 +197,7 @@ SYNTHESIZE = Kind(
     numbers="utility.json",
     report="synthesis.html",
     records=r"synthetic_[0-9]+\.[a-zA-Z0-9.]+",
-    work=(CHECKPOINT,),
+    work=(FITS,),
     adds=(_MAX_SWEEPS,),
     ending="synthetic",
 )
@@ -204,6 +209,8 @@ ATTACK = Kind(
     spec="attack.toml",
     numbers="attack.json",
     report="attack.html",
+    work=(FITS,),
+    adds=(_MAX_SWEEPS,),
     ending="attack",
     source="ORIGINAL",
 )
@@ -215,6 +222,8 @@ VERIFY = Kind(
     spec="verify.toml",
     numbers="verify.json",
     report="report.html",
+    work=(FITS,),
+    adds=(_MAX_SWEEPS,),
     told=True,
     ending="verified",
     source="ORIGINAL",

@@ -24,6 +24,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import MIN_KEPT, Plan, StopRule
+from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto, choosable
 from unikat.models.base import AnyModel
@@ -79,12 +80,22 @@ class Execution:
     folder: Path | None = None
     """Where finished fits are kept, so that an interrupted run can go on."""
     resume: bool = False
+    """Go on from what is there."""
     watcher: Watcher = SILENT
     preliminary: Callable[[RiskEstimate], None] | None = None
     """Given an estimate by the first candidate that can be selected, before one is, with its error
     as it is known beforehand."""
     whole_run: bool = False
     """Nothing that takes long follows the fit, whose time left is that of the run."""
+
+    def of(self, name: str) -> Execution:
+        """Return how one of several fits is run: what it keeps has a folder of its own."""
+        return self if self.folder is None else replace(self, folder=self.folder / name)
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """Where the chains of such a fit are kept; None if they are not."""
+        return None if self.folder is None else Checkpoint(folder=self.folder, resume=self.resume)
 
 
 def decided(

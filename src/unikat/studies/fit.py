@@ -172,15 +172,26 @@ def observed(
     return observe(model, table, measures)
 
 
-def complete_fit(model: Any, table: CellTable, **how: Any) -> Fit:
-    """Fit as `fit` does, for a run that keeps nothing on the way: Ctrl-C ends it, draws or not.
+def complete_fit(
+    name: str, model: Any, table: CellTable, *, execution: Execution, **how: Any
+) -> Fit:
+    """Fit as `fit` does, for a run of several fits: Ctrl-C ends it, draws or not.
+
+    Parameters
+    ----------
+    name
+        Of the fit among those of the run, under which it is kept. It tells the table, if that
+        depends on what was found before.
+    model, table, execution, how
+        As of `fit`.
 
     Raises
     ------
     KeyboardInterrupt
         On Ctrl-C; and as `fit`.
     """
-    found = fit(model, table, **how)
+    kept = execution.of(name)
+    found = fit(model, table, checkpoint=kept.checkpoint, execution=kept, **how)
     if found.draws is not None and found.draws.stop_reason == "interrupted":
         raise KeyboardInterrupt
     return found

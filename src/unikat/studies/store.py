@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -65,7 +66,7 @@ class FitStore:
         return Checkpoint(folder=self.folder / name, resume=self.resume)
 
     def clear(self) -> None:
-        """Delete what is kept there, and nothing else.
+        """Delete what is kept there, also by fits inside of fits, and nothing else.
 
         Raises
         ------
@@ -73,15 +74,11 @@ class FitStore:
             If something cannot be deleted.
         """
         try:
-            for name in (FINISHED, checkpoints.FILE_NAME):
-                for path in self.folder.glob(f"*/{name}"):
-                    if path.parent.is_symlink():
-                        continue
-                    path.unlink(missing_ok=True)
-                    with contextlib.suppress(OSError):
-                        path.parent.rmdir()
-            with contextlib.suppress(OSError):
-                self.folder.rmdir()
+            for folder, _, files in os.walk(self.folder, topdown=False):
+                for name in {FINISHED, checkpoints.FILE_NAME}.intersection(files):
+                    Path(folder, name).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    Path(folder).rmdir()
         except OSError as error:
             raise OutputError(
                 f"The fits in {self.folder} cannot be deleted: {error.strerror or error}."

@@ -125,7 +125,7 @@ class Runs:
     def resume(self, id: str, changes: Mapping[str, str]) -> str:
         """Queue the rest of a run; `changes` are options of its kind such as `max_sweeps`.
 
-        A run that keeps nothing on the way begins again.
+        A run that has kept nothing yet begins again.
 
         Raises
         ------

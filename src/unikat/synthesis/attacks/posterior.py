@@ -380,6 +380,7 @@ def fitted_means(
     """Fit the model to the original, and to it with each synthetic file; and if all converged."""
     means, converged = [], True
     for number, one in enumerate(tables):
+        kept = execution.of(f"known-{number}")
         what = f"with synthetic file {number}" if number else "alone"
         execution.watcher.stage(f"Fitting {label} to the original {what}")
         draws = sample(
@@ -389,6 +390,7 @@ def fitted_means(
             seed=seed,
             plan=plan,
             workers=execution.workers,
+            checkpoint=kept.checkpoint,
             progress=execution.watcher.progress,
         )
         if draws.stop_reason == "interrupted":
