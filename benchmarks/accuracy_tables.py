@@ -188,7 +188,7 @@ def shared_keys() -> str:
             percent(part["error1"].mean()), f"{100 * part['error1'].abs().mean():.1f}%",
             str((~(above | below)).sum()), str(above.sum()), str(below.sum()),
         ])  # fmt: skip
-    head = ["shared keys", "samples", "true τ1", "all members", "without the others",
+    head = ["shared keys", "samples", "true τ1", "all members", "model alone",
             "with its error", "abs. error", "contained", "truth above", "truth below"]  # fmt: skip
     return markdown(head, rows)
 

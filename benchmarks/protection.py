@@ -13,7 +13,8 @@ of four keys protected to 'population_k >= 2' after 16 sweeps, as the fuzzer doe
 of each of ten populations, ten recodings of each drawn from those that the program makes: what-if
 beside a new fit and the truth. target: samples of the same populations protected to 'tau1 <= 5';
 how often the true τ1 of the protected file is at most 5. --model auto takes minutes for a sample;
---apart takes twelve populations of six surveys that the calibration of `auto` was not learned from.
+--apart takes twelve populations of six other surveys. Targets have the calibration of `auto` that
+was learned without the survey of the population.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from accuracy import POPULATIONS as MEASURED
 from common import DATA, cell_table, data_file, machine, print_table
+from learning import RESULTS
 
 POPULATIONS = {
     **{name: (source, keys.split(",")) for name, (source, keys) in MEASURED.items()},
@@ -59,7 +62,7 @@ APART = {
     )
     for number, keys in enumerate(sets, 1)
 }  # fmt: skip
-"""Likewise, of surveys that nothing about samples of persons was learned from."""
+"""Likewise, of six other surveys."""
 
 
 def speed(options: argparse.Namespace) -> None:
@@ -292,18 +295,22 @@ def what_if(options: argparse.Namespace) -> None:
 def targets(options: argparse.Namespace) -> None:
     """Count protected files whose true τ1 is at most the target.
 
-    The plan is that of `unikat.protect`, without the frontier and the new fit at the end.
+    The plan is that of `unikat.protect`, without the frontier and the new fit at the end. `auto`
+    has the calibration that was learned without the survey of the population.
     """
     import unikat
     from unikat.protection.hierarchies import choices
     from unikat.protection.search import Search
     from unikat.spec.limits import Limit
+    from unikat.studies import calibrate
 
     target, found = Limit.of(options.target), []
+    experience = calibrate.EXPERIENCE
     for trial in range(options.first, options.first + options.trials):
         names = list(APART if options.apart else POPULATIONS)
         name = names[trial % len(names)]
         drawn = Sampled.of(name, options.records, trial)
+        calibrate.EXPERIENCE = without_survey(name, experience)
         started = time.perf_counter()
         result = unikat.assess(
             drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
@@ -334,6 +341,14 @@ def targets(options: argparse.Namespace) -> None:
         f"apart: {np.count_nonzero(alone <= 5)}); largest {true.max():.0f}; {lost.mean():.0%} of "
         "the information lost"
     )
+
+
+def without_survey(name: str, experience: Any) -> Any:
+    """Parameters that calibration.py found without the survey of a population."""
+    named = {"spain-2017": "ense", "seattle": "acs"}
+    survey = next((of for one, of in named.items() if name.startswith(one)), name.split("-")[0])
+    found = pd.read_csv(RESULTS / "persons-parameters.csv", index_col="surveys")
+    return replace(experience, **found.loc[f"without {survey}"].drop("cases").to_dict())
 
 
 def main() -> None:

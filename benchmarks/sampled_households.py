@@ -7,8 +7,9 @@
 As calibration.py does for persons. Every case is a population (a survey of households, or a part of
 its households), zero to six keys that members share, three to six of persons, and one sample of
 whole households with 200 to 3,000 members, from case 212 on with up to 8,000. Latent classes are
-fitted, companions are left out of the probabilities (`kernels.thinning`), and kept is what the
-sample tells of the error, and what the population does. Printed: the parameters of
+fitted, shared keys have a law of their own and companions are left out of the probabilities
+(`models.mixtures.homes`), and kept is what the sample tells of the error, and what the population
+does; also τ1 with all members as draws. Printed: the parameters of
 `studies.calibrate`, all surveys together and without each, and how well τ1 and τ2 are predicted in
 the survey left out, by the number of shared keys.
 """
@@ -189,7 +190,8 @@ def run_case(
             state, _ = model.step(stream, state, data, 1)
             if sweep > warm_up and (sweep - warm_up) % every == 0:
                 kept.append(exposure.chances(stream, model, state, data, uniques, companions))
-                before.append(model.cell_probabilities(stream, state, data, uniques))
+                persons = state._replace(homes=()), data._replace(homes=None)
+                before.append(model.cell_probabilities(stream, *persons, uniques))
                 rare.observe(stream, model, state, data, totals)
     n, size = float(table.n_records), float(table.n_units)
     p = np.array(kept)

@@ -20,10 +20,8 @@ of them. The models are
    and there are (N - n) / sum_g pi_g sum_s lambda_g(s) s of them. Where the size is itself one of
    the shared keys, s is that of the record. --check compares this with households drawn from a
    state;
-4. two levels: latent classes of *households*, by their size and shared keys, give the law of h, and
-   the persons' of 2 that of x given h,
-
-       p(h, x) = p_2(h, x) / p_2(h) · sum_s s P(h, s) / sum_s s P(s).
+4. two levels (`models.mixtures.homes`): latent classes of *households* give the law of h, and the
+   persons' of 2 that of x given h.
 
 Printed are the errors of the models alone: no error of the model is learned or added, so that an
 interval holds the posterior distribution of the expected τ1 and binomial chance. A fifth line is
@@ -71,8 +69,6 @@ class Sample(NamedTuple):
     """(n_uniques, n_household_keys + n_person_keys): shared, then own codes of the uniques."""
     sizes: np.ndarray
     """(n_uniques,): codes of the sizes of their households; -1 where the size is no key."""
-    homes: Any
-    """The households' sizes and shared keys alone."""
 
 
 @cache
@@ -120,9 +116,8 @@ def household_sample(found: dict[str, Any], codes: np.ndarray, uniques: np.ndarr
     rows = layout.pack(households, codes[by_home, :n_own])
     n_homes = int(len(found["codes"]) * len(rows) / len(codes))
     table = CellTable.from_codes(rows, layout.columns, n_homes, layout=layout)
-    homes = CellTable.from_codes(households.astype(np.int32), layout.household_keys, n_homes)
     size = sizes[home[uniques]] - 1 if is_size.any() else np.full(len(uniques), -1)
-    return Sample(table, codes[uniques][:, [*shared, *range(n_own)]], size, homes)
+    return Sample(table, codes[uniques][:, [*shared, *range(n_own)]], size)
 
 
 def members_in(state: Any, data: Any, sample: Sample, t: np.ndarray) -> tuple[np.ndarray, float]:
@@ -177,27 +172,6 @@ def summary(kept: list[np.ndarray]) -> dict[str, np.ndarray]:
     return {"answers": answers, "r1": r1.mean(axis=0), "draws": total1}
 
 
-def law_of_shared(model: Any, looked_at: Any, data: Any, sample: Sample) -> np.ndarray:
-    """Probability that a random *person* lives in a household with the keys of each unique, (n,).
-
-    A state of latent classes of households; those of s members have s persons.
-    """
-    stream, state, _ = looked_at
-    n_sizes, n_keys = sample.homes.n_levels[0], sample.homes.n_keys
-    cells = np.empty((len(sample.cells), n_sizes, n_keys), np.int32)
-    cells[:, :, 0] = np.arange(n_sizes)
-    cells[:, :, 1:] = sample.cells[:, None, : n_keys - 1]
-    p = model.cell_probabilities(stream, state, data, cells.reshape(-1, n_keys))
-    p = p.reshape(-1, n_sizes)
-    fixed = sample.sizes >= 0
-    p[fixed] *= np.arange(n_sizes) == sample.sizes[fixed, None]
-    by_size = np.full((n_sizes, n_keys), -1, np.int32)
-    by_size[:, 0] = np.arange(n_sizes)
-    members = np.arange(1.0, n_sizes + 1.0)
-    whole: np.ndarray = p @ members
-    return whole / (model.cell_probabilities(stream, state, data, by_size) @ members)
-
-
 def states(model: Any, data: Any, sweeps: tuple[int, int] = (WARM_UP, SWEEPS)) -> Any:
     """Fit by all chains; yield the kept states with their random stream."""
     from unikat.models.base import Stream
@@ -243,18 +217,14 @@ def run_case(place: int, folder: Path) -> str:
 
     model = LatentClass()
     data, exposure = model.prepare(table), exposure_of(table)
-    home_data = model.prepare(sample.homes)
     companions = companions_of(table, uniques)
-    shared_alone = uniques.copy()
-    shared_alone[:, : table.n_keys - found["n_shared"]] = -1
-    for look, home in zip(states(model, data), states(model, home_data), strict=True):
+    for stream, state, _ in states(model, data):
+        persons = stream, model, state._replace(homes=()), data._replace(homes=None), uniques
         p = [
-            exposure.chances(look[0], model, look[1], data, cells, others)
-            for cells, others in (
-                (uniques, None), (uniques, companions), (shared_alone, companions)
-            )
-        ]  # fmt: skip
-        p[2] = p[1] / p[2] * law_of_shared(model, home, home_data, sample)
+            exposure.chances(*persons, None),
+            exposure.chances(*persons, companions),
+            exposure.chances(stream, model, state, data, uniques, companions),
+        ]
         for name, of in zip((*METHODS[:2], METHODS[3]), p, strict=True):
             kept[name].append(risks((1.0 - points[:, None]) * of, rest))
     seconds.append(time.process_time())
@@ -373,8 +343,7 @@ def r_hat(draws: np.ndarray) -> float:
 
 
 def check() -> None:
-    """Compare the formulas with households drawn from a state of each model, for two cases."""
-    from unikat import LatentClass
+    """Compare the formulas with households drawn from a state of the nested model."""
     from unikat.models.households.nested import NestedHouseholds
 
     n, group = 400_000, 300
@@ -412,21 +381,6 @@ def check() -> None:
                       f"from {len(total)} populations of {group} households")  # fmt: skip
         print("  40 cells, root mean square of standard errors off:",
               np.sqrt(np.mean(np.square(off), axis=0)).round(2).tolist())  # fmt: skip
-
-        model = LatentClass()
-        data = model.prepare(sample.homes)
-        look = next(states(model, data, (100, 300)))
-        law = law_of_shared(model, look, data, sample)
-        homes = model.simulate(look[0]._replace(chain=9), look[1], data, n)
-        size = homes[:, 0] + 1
-        common = np.unique(law, return_index=True)[1][-40:]
-        off = []
-        for i in common:
-            ratio = (size * same_home(homes, i)).sum() / size.sum()
-            spread = (size * (same_home(homes, i) - ratio)).std() / size.mean() / n**0.5
-            off.append((ratio - law[i]) / spread)
-        print("  law of shared keys, the same of", len(common), "combinations:",
-              np.sqrt(np.mean(np.square(off))).round(2))  # fmt: skip
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ def test_step_leaves_its_arguments_alone_and_keeps_a_valid_state(alpha):
     data = model.prepare(table)
     state = model.init(Stream(3, 1, 0), data)
     read = [array for array in (*state, *data) if array is not None]
-    before = [array.copy() for array in read]
+    before = [np.copy(value) for value in read]
     after, info = model.step(Stream(3, 1, 1), state, data, 2)
     for copy, array in zip(before, read, strict=True):
         np.testing.assert_array_equal(copy, array)

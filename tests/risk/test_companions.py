@@ -57,6 +57,11 @@ def state_of(model, table, sweeps=40):
     return Stream(1, 0, sweeps), state, data
 
 
+def of_persons(state, data):
+    """The same fit as one to persons drawn one by one: all members, no households."""
+    return state._replace(homes=()), data._replace(homes=None)
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 def test_companions_are_the_other_members_of_the_records_of_a_cell(missing):
     table = town(missing=missing)
@@ -121,7 +126,8 @@ def test_measures_are_those_of_the_completed_sample(missing, model):
 
 def test_a_key_left_out_leaves_them_out_too():
     table, model = town(90), LatentClass()
-    _, state, data = state_of(model, table)
+    _, *fitted = state_of(model, table)
+    state, data = of_persons(*fitted)
     measures, rest = RiskMeasures.of(table), []
     for one in (measures, replace(measures, margin_companions=None)):
         totals = one.start()
@@ -143,7 +149,7 @@ def test_what_records_show_leaves_them_out_too():
     for shown in (measures.shown, replace(measures.shown, companions=None)):
         one = replace(measures, shown=shown)
         totals = one.start()
-        one.observe(stream, model, state, data, totals)
+        one.observe(stream, model, *of_persons(state, data), totals)
         r1.append(totals.shown_r1)
     assert (r1[0] >= r1[1] - 1e-9).mean() > 0.9
     assert r1[0].sum() > 1.1 * r1[1].sum()
@@ -188,7 +194,8 @@ def test_auto_leaves_them_out_with_every_model():
 def test_under_mixed_membership_a_companion_is_the_record_itself(monkeypatch):
     """Whose keys have components of their own, that are read with its keys."""
     table, model = town(missing=0.1), HDP()
-    stream, state, data = state_of(model, table, 5)
+    stream, *fitted = state_of(model, table, 5)
+    state, data = of_persons(*fitted)
     cells = table.cells[table.unique]
     companions, seen = companions_of(table, cells), []
     thin = left_out.thinning.thin_memberships
@@ -230,7 +237,8 @@ def test_more_keys_than_are_summed_are_estimated():
     companions = companions_of(wide, wide.cells)
     p = model.cell_probabilities(stream, state, data, wide.cells)
     q = model.without_companions(stream, state, data, wide.cells, p, companions)
-    assert np.median((q / p)[companions.some]) < 0.95
+    alone = model.cell_probabilities(stream, *of_persons(state, data), wide.cells)
+    assert np.median((q / alone)[companions.some]) < 0.95
     # Of few keys, of which the same companions are left out, it is exact; both add up.
     few = model.without_companions(stream, state, data, cells, p, companions)
     half = [np.where(np.arange(13) == 4, level, cells).astype(np.int32) for level in (0, 1)]
@@ -254,7 +262,8 @@ def test_members_of_one_are_bit_identical_and_others_are_rarer(model):
     # Others of the household make its region look frequent; less so where keys of one record have
     # components of their own.
     most = 0.8 if isinstance(model, LatentClass) else 0.9
-    assert np.median(q[some] / p[some]) < most
+    alone = model.cell_probabilities(stream, *of_persons(state, data), cells)
+    assert np.median(q[some] / alone[some]) < most
     again = model.without_companions(stream, state, data, cells, p, companions)
     np.testing.assert_array_equal(q, again)
     margin = cells.copy()
@@ -354,7 +363,7 @@ def test_every_question_of_a_plan_leaves_them_out():
         stream, _, state, data = look
         p = model.cell_probabilities(stream, state, data, cells)
         own = model.without_companions(stream, state, data, cells, p, companions)
-        assert (own < p).any()
+        assert (own != p).any()
         r1.append(exposure.risk(own, np.ones(len(cells)), False)[0])
     told = [one.r1 for one in posterior.moments(recoding, table, cells, np.ones(len(cells)), 20)]
     np.testing.assert_allclose(told, r1, rtol=1e-9)
@@ -363,12 +372,17 @@ def test_every_question_of_a_plan_leaves_them_out():
     )
     # PRAM: the persons truly in a cell without them, those who are put there with all.
     stay = {3: np.array([[0.9, 0.1], [0.2, 0.8]])}
-    persons = replace(posterior, table=replace(table, households=None))
+    data, states = posterior.data, []
+    for chain in posterior.states:
+        states.append(tuple((at, of_persons(state, data)[0]) for at, state in chain))
+    all_members = replace(posterior, table=replace(table, households=None))
+    persons = replace(all_members, data=data._replace(homes=None), states=tuple(states))
     arrivals = [
-        list(one.arrivals(recoding, one.table, stay, cells, 20)) for one in (posterior, persons)
+        list(one.arrivals(recoding, one.table, stay, cells, 20))
+        for one in (posterior, all_members, persons)
     ]
-    for (own, others), (all_own, all_others) in zip(*arrivals, strict=True):
-        assert (own[~companions.some] == all_own[~companions.some]).all()
+    for (own, others), (with_all, all_others), (all_own, _) in zip(*arrivals, strict=True):
+        assert (own[~companions.some] == with_all[~companions.some]).all()
         assert np.median(own[companions.some] / all_own[companions.some]) < 0.95
         np.testing.assert_array_equal(others, all_others)
     # Whoever is unique makes the smallest combination one of a single person.
@@ -401,10 +415,12 @@ def test_classes_leave_them_out(kind, model):
     stream, state, data = state_of(model, fitted)
     cells = np.ascontiguousarray(at_risk.cells[at_risk.unique])
     exposure, companions = exposure_of(at_risk), companions_of(at_risk, cells)
-    all_members = exposure.means(exposure.chances(stream, model, state, data, cells))
+    persons = of_persons(state, data)
+    all_members = exposure.means(exposure.chances(stream, model, *persons, cells))
     without = exposure.means(exposure.chances(stream, model, state, data, cells, companions))
     some = companions.some
-    np.testing.assert_allclose(without[~some], all_members[~some], rtol=1e-12)
+    with_all = exposure.means(exposure.chances(stream, model, state, data, cells))
+    np.testing.assert_allclose(without[~some], with_all[~some], rtol=1e-12)
     assert np.median(without[some] / all_members[some]) < 0.95
 
 

@@ -66,11 +66,11 @@ def test_copies_leave_open_what_a_smaller_risk_would_meet() -> None:
 def test_no_limit_is_met_for_a_sample_of_households_that_share_many_keys(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     home = np.repeat(np.arange(150), 3)
-    frame = pd.DataFrame({f"k{j}": rng.integers(0, 3, 150)[home] for j in range(5)})
+    frame = pd.DataFrame({f"k{j}": rng.integers(0, 3, 150)[home] for j in range(7)})
     frame["sex"], frame["home"] = rng.integers(0, 2, 450), home
     found = unikat.assess(
         frame,
-        keys=[*frame.columns[:6]],
+        keys=[*frame.columns[:8]],
         population_size=30_000,
         household="home",
         model="latent-class",
@@ -80,7 +80,7 @@ def test_no_limit_is_met_for_a_sample_of_households_that_share_many_keys(tmp_pat
         seed=1,
     )
     sample = found.result.sample
-    assert (sample.n_shared_keys, sample.n_households) == (5, 150)
+    assert (sample.n_shared_keys, sample.n_households) == (7, 150)
     assert found.result.threshold is not None
     reason = "shared keys" if found.result.converged else "not converged"
     assert (found.verdict, found.result.threshold.reason) == ("not known", reason)

@@ -23,14 +23,6 @@ MANY_LEVELS, MANY_NUMBERS = 50, 150
 fewer), however small the sample."""
 
 
-BOTH = (
-    "With shared keys τ1 and τ2 may be too low, and copies of households make them too high: which "
-    "prevails is not known, and so whether a limit is met is not known. Remove the copies, leave "
-    "shared keys out, and assess again."
-)
-"""Of a file with many shared keys and copies of households."""
-
-
 def table_warnings(table: CellTable) -> tuple[str, ...]:
     """Warn of what no model can be trusted with: known before anything is sampled.
 
@@ -76,10 +68,7 @@ def table_warnings(table: CellTable) -> tuple[str, ...]:
         warnings += _rare_levels(table, j)
     if table.households is not None:
         warnings += _odd_households(table.n_records, int(table.households.max()) + 1)
-        shared = shared_keys_warning(table)
-        warnings += shared
-        if shared and copies_warning(table):
-            return (*warnings, *table.clues, BOTH)
+        warnings += shared_keys_warning(table)
     return (*warnings, *table.clues)
 
 

@@ -1,13 +1,10 @@
-"""Keys that the members of a household share: with many of them τ1 is hard to estimate.
+"""Keys that the members of a household share.
 
-Where whole households were sampled, a model is fitted as if persons had been drawn one by one.
-Companions are left out of the probabilities (`data.companions`), not of the fit, which still makes
-classes of single households.
+Where whole households were sampled, these have a law of their own (`models.mixtures.homes`), and
+other members are left out of the probabilities of a record's keys (`data.companions`).
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,23 +22,9 @@ most 0.83 for all else, such as race or citizenship (docs/accuracy.md). Errors o
 LEAST_HOUSEHOLDS, CHANCE = 10, 1e-3
 """Households with two members at least whose values are known, and the chance that so many of them
 agree by chance: less is no evidence."""
-MANY = 5
-"""Shared keys from which the run warns: estimates and intervals rest on their calibration then
-(docs/accuracy.md)."""
-
-
-class Trials(NamedTuple):
-    """Samples of whole households with `MANY` shared keys or more, a true τ1 of 20 or more."""
-
-    n_samples: int
-    n_covered: int
-    """Samples in which the 95% interval contained the true τ1."""
-    n_above: int
-    """Samples in which the true τ1 lay above it."""
-
-
-TRIALS = Trials(61, 57, 3)
-"""Those of benchmarks/results/households.csv: a test counts them again."""
+MOST_TRIED = 6
+"""Shared keys of the samples by which the intervals were tested (docs/accuracy.md); with more the
+run warns."""
 
 
 def shared_keys(table: CellTable) -> tuple[Key, ...]:
@@ -140,18 +123,15 @@ def _is_shared(household: Int32, codes: Int32) -> bool:
 
 
 def shared_keys_warning(table: CellTable) -> list[str]:
-    """Warn of members of households who share many keys, which makes τ1 hard to estimate."""
+    """Warn of members of households who share more keys than was tried."""
     found = shared_keys(table)
-    if len(found) < MANY:
+    if len(found) <= MOST_TRIED:
         return []
     names = listed([visible(brief(key.name)) for key in found])
-    n_samples, n_covered, n_above = TRIALS
     return [
         f"Members of a household share {len(found)} of the {table.n_keys} keys ({names}), and "
-        f"whole households were sampled. With {MANY} such keys or more the model alone is "
-        f"unreliable, and the interval of τ1 rests on its calibration: in trials it contained the "
-        f"true value in {n_covered} of {n_samples} samples, and in {n_above} of the others this "
-        f"lay above. Do not take a limit as met on this number. Leave shared keys out until fewer "
-        f"than {MANY} are left, or assess the risk of "
-        f"whole households: {option('model', HOUSEHOLDS)}."
+        f"whole households were sampled. Intervals were tested with at most {MOST_TRIED} such "
+        f"keys. Do not take a limit as met on this number. Leave shared keys out until "
+        f"{MOST_TRIED} are left, or assess the risk of whole households: "
+        f"{option('model', HOUSEHOLDS)}."
     ]

@@ -464,3 +464,10 @@ def same_shapes(value: Any, other: Any) -> bool:
     if isinstance(value, tuple):
         return all(same_shapes(one, two) for one, two in zip(value, other, strict=True))
     return bool(np.shape(value) == np.shape(other))
+
+
+def n_bytes(value: Any) -> int:
+    """Bytes of the arrays and scalars of a state, nested or not."""
+    if isinstance(value, tuple):
+        return sum(n_bytes(part) for part in value)
+    return int(np.asarray(value).nbytes)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class MixtureData(NamedTuple):
     """The possible cells; None if all are."""
     place: Int64 | None = None
     """(n_records,): place of each record of the input; None where none has companions."""
+    homes: Any = None
+    """Households, where their shared keys have a law of their own (`mixtures.homes`)."""
 
     @property
     def arrays(self) -> Records:

@@ -8,11 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyModel, Stream, n_bytes
 
 N_STATES = 400
 """States that are kept, at most."""
@@ -56,7 +54,7 @@ class GoingOn:
     def states(self, model: AnyModel, data: Any) -> tuple[tuple[tuple[Stream, Any], ...], ...]:
         """Go on with every chain, and keep states that are evenly apart."""
         states, seed, last, made = self.ends
-        size = sum(np.asarray(part).nbytes for part in states[0])
+        size = n_bytes(states[0])
         each = max(min(self.n_states, int(MOST_BYTES / max(size, 1))) // len(states), 2)
         apart = max(round(_SHARE * made / each), 1)
         n_kept = itertools.count(1)

@@ -98,7 +98,7 @@ def test_imputed_keys_follow_the_urn(alpha):
         spread=np.empty(0), top=np.ones(1), profile=np.ones(7), **naive.no_zeros(3, 7),
     )  # fmt: skip
     read = [array for array in (*state, *data) if array is not None]
-    before = [array.copy() for array in read]
+    before = [np.copy(value) for value in read]
     draws = [model.impute(Stream(3, 0, sweep), state, data) for sweep in (1, 2)]
     for copy, array in zip(before, read, strict=True):
         np.testing.assert_array_equal(copy, array)

@@ -210,7 +210,7 @@ def test_the_interval_is_said_to_hold_the_error_and_not_more() -> None:
     said = dict(limits(found))["The answer depends on the model"]
     for words in ("not cover", "synthetic", "lacks many levels", "population size", "not random"):
         assert words in said, words
-    assert "549 of the 579 samples" in said
+    assert "551 of the 579 samples" in said
     assert "140 samples" not in said
     assert found.fitted_model == "latent-class"
     assert "many small classes" in sentences.computation(found)

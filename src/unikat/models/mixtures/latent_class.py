@@ -25,7 +25,7 @@ from unikat.kernels import latent_class as kernels
 from unikat.kernels import mixture, split_merge, thinning
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
 from unikat.kernels.truncation import RidgePrior, Seen
-from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.device import on_gpu
 from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
@@ -38,6 +38,7 @@ from unikat.models.mixtures.components import (
     first_components,
     padded,
 )
+from unikat.models.mixtures.homes import Homes, OfPersons
 from unikat.models.mixtures.left_out import asked_of, sampled_rows, summed
 from unikat.models.mixtures.profiles import ProfilePrior
 from unikat.models.mixtures.truncation import TruncationPrior
@@ -65,6 +66,7 @@ class LatentClassData(NamedTuple):
     asked: dict[tuple[int, int], tuple[bytes, Int32, Int64]]
     """The cells that were asked for first, by their place in memory, with the walk along them:
     those at risk are asked for in every draw, and arranging them takes as long as the rest."""
+    homes: Homes | None = None
 
 
 class LatentClassState(NamedTuple):
@@ -85,10 +87,12 @@ class LatentClassState(NamedTuple):
     impossible: Int32
     """(n_rows, n_components): tokens of the simulated impossible records; (n_rows, 0) without
     structural zeros."""
+    homes: Any = ()
+    """State of the same classes of households, where their shared keys have a law of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentClassData]):
+class LatentClass(ProfilePrior, TruncationPrior, OfPersons[LatentClassState, LatentClassData]):
     """Latent classes, any number of them.
 
     Parameters
@@ -118,7 +122,11 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         check_bool(self, "split_merge")
         self.check_tempering()
 
-    def prepare(self, table: CellTable) -> LatentClassData:
+    @property
+    def _homes_model(self) -> LatentClass:
+        return LatentClass()
+
+    def _prepare(self, table: CellTable) -> LatentClassData:
         """Lay the table out as rows of theta, and sort its cells for the walk."""
         records = lay_out(table)
         # Under structural zeros incomplete records have imputed cells of their own.
@@ -132,7 +140,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         """Compile the kernels (or load them from the cache) on a toy table."""
         compile_on_toy_table(self, zeros)
 
-    def init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
+    def _init(self, stream: Stream, data: LatentClassData) -> LatentClassState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""
         key = chain_key(stream.seed, stream.chain)
         records, n_components = data.records, first_components(stream.chain)
@@ -158,7 +166,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         sizes = np.bincount(z[z >= 0], minlength=n_components).astype(np.int64)
         return self._refresh(key, stream.sweep, start, filled, counts, sizes)[0]
 
-    def state_fits(
+    def _state_fits(
         self, state: LatentClassState, data: LatentClassData, start: LatentClassState
     ) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
@@ -166,7 +174,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
             mixture_fits(state, data.records, 8) and state.top.shape == (1,) and positive(state.top)
         )
 
-    def step(
+    def _step(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, n_threads: int
     ) -> tuple[LatentClassState, Info]:
         """One sweep: all records' classes given (g0, theta), then those given them."""
@@ -332,8 +340,13 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         )
         return state, info
 
-    def cell_probabilities(
-        self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
+    def _probabilities(
+        self,
+        stream: Stream,
+        state: LatentClassState,
+        data: LatentClassData,
+        cells: Int32,
+        groups: Groups | None,
     ) -> Float64:
         """Probability of each cell for a new individual, (n,), exactly; -1 leaves a key out.
 
@@ -341,53 +354,34 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         """
         records = data.records
         offsets, theta = records.offsets, state.theta.astype(np.float64)
-        if records.zeros is None:
-
-            def probabilities(cells: Int32) -> Float64:
-                walk, place = _kept_walk(data.asked, cells, offsets)
-                return _along(walk, place, theta, state.weights)
-
-            return in_blocks(probabilities, cells)
-        parts = completions(records.zeros, offsets, cells)
-        p = _probabilities(
-            parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
-        )
-        mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
-        total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
-        return np.minimum(total, 1.0)
-
-    @property
-    def groups_levels(self) -> bool:
-        """Within a class keys are independent, so a group has the sum of its levels."""
-        return True
-
-    def grouped_probabilities(
-        self,
-        stream: Stream,
-        state: LatentClassState,
-        data: LatentClassData,
-        groups: Groups,
-        cells: Int32,
-    ) -> Float64:
-        """Probability of each cell of groups, (n,), exactly; see `Model`."""
-        records, theta = data.records, state.theta.astype(np.float64)
-        if records.zeros is None:
-            asked = cells.tobytes()
-            kept, walk, place = groups.found.get(_WALK, (b"", cells, groups.offsets))
+        if records.zeros is not None:
+            parts = (
+                completions(records.zeros, offsets, cells)
+                if groups is None
+                else grouped_completions(records.zeros, offsets, groups, cells)
+            )
+            p = _probabilities(
+                parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, offsets
+            )
+            mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
+            total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
+            return np.minimum(total, 1.0)
+        if groups is not None:
+            # The same cells are asked for with all keys and with the shared ones alone.
+            asked, number = cells.tobytes(), _WALK + (cells[:1] >= 0).tobytes()
+            kept, walk, place = groups.found.get(number, (b"", cells, groups.offsets))
             if kept != asked:
-                rows = rows_of(cells, groups.offsets)
-                walk, place = _walk(rows, groups.offsets)
-                groups.found[_WALK] = (asked, walk, place)
+                walk, place = _walk(rows_of(cells, groups.offsets), groups.offsets)
+                groups.found[number] = (asked, walk, place)
             return _along(walk, place, groups.sums(theta), state.weights)
-        parts = grouped_completions(records.zeros, records.offsets, groups, cells)
-        p = _probabilities(
-            parts.rows, np.vstack((theta, parts.sets @ theta)), state.weights, records.offsets
-        )
-        mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
-        total = np.bincount(parts.owner, p, minlength=len(cells)) / max(mass, 1e-300)
-        return np.minimum(total, 1.0)
 
-    def without_companions(
+        def probabilities(cells: Int32) -> Float64:
+            walk, place = _kept_walk(data.asked, cells, offsets)
+            return _along(walk, place, theta, state.weights)
+
+        return in_blocks(probabilities, cells)
+
+    def _thinned(
         self,
         stream: Stream,
         state: LatentClassState,
@@ -395,7 +389,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         cells: Int32,
         p: Float64,
         companions: Companions,
-        groups: Groups | None = None,
+        groups: Groups | None,
     ) -> Float64:
         """Probabilities of cells without their companions, (n,); see `kernels.thinning`.
 
@@ -443,7 +437,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         theta = self.mean_profiles(
             records, state.z, state.profile, len(state.weights), state.impossible
         )
-        return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
+        return self._probabilities(stream, state._replace(theta=theta), data, cells, None)
 
     def impute(self, stream: Stream, state: LatentClassState, data: LatentClassData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""
@@ -499,7 +493,7 @@ class LatentClass(ProfilePrior, TruncationPrior, Model[LatentClassState, LatentC
         )
         return (rows - offsets[:-1]).astype(np.int32)
 
-    def cost(self, data: LatentClassData) -> tuple[float, float]:
+    def _cost(self, data: LatentClassData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.walk.rows.shape[1]
         n_rows = float(data.records.offsets[-1])

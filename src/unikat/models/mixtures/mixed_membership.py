@@ -36,12 +36,14 @@ from unikat.errors import SpecError
 from unikat.kernels import mixture, split_merge
 from unikat.kernels import weights as weight_kernels
 from unikat.kernels.random import PURPOSE_IMPUTE, PURPOSE_SIMULATE
-from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import Info, PopulationLaw, Stream, Uncertainty
 from unikat.models.device import on_gpu
 from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
 from unikat.models.mixtures.completions import completions, grouped_completions
 from unikat.models.mixtures.components import FIRST_COMPONENTS, Components, base_tables_of, padded
+from unikat.models.mixtures.homes import OfPersons
+from unikat.models.mixtures.latent_class import LatentClass
 from unikat.models.mixtures.left_out import (
     asked_of,
     membership_drawn,
@@ -99,10 +101,12 @@ class MembershipState(NamedTuple):
     structural zeros."""
     impossible_tables: Int64
     """(n_components,): tables that these opened; (0,) without structural zeros."""
+    homes: Any = ()
+    """State of latent classes of households, where their shared keys have a law of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, MixtureData]):
+class MixedMembership(ProfilePrior, TruncationPrior, OfPersons[MembershipState, MixtureData]):
     """What HDP and grade of membership share.
 
     Parameters
@@ -171,7 +175,11 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
     ) -> tuple[Float64, Float64, int]:
         """Draw (weights, top, number of occupied components) given the tables."""
 
-    def prepare(self, table: CellTable) -> MixtureData:
+    @property
+    def _homes_model(self) -> LatentClass:
+        return LatentClass()
+
+    def _prepare(self, table: CellTable) -> MixtureData:
         """Lay the table out as rows of theta, records in the order of their pattern."""
         return lay_out(table)
 
@@ -179,7 +187,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         """Compile the kernels (or load them from the cache) on a toy table."""
         compile_on_toy_table(self, zeros)
 
-    def init(self, stream: Stream, data: MixtureData) -> MembershipState:
+    def _init(self, stream: Stream, data: MixtureData) -> MembershipState:
         """Start from clusters of cells; their number and purity differ from chain to chain."""
         key = chain_key(stream.seed, stream.chain)
         n, n_keys = len(data.record_cell), len(data.offsets) - 1
@@ -225,7 +233,9 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             24.0 * float(data.offsets[-1]) * self._first_components(0) + 4.0 * data.record_cell.size
         )
 
-    def state_fits(self, state: MembershipState, data: MixtureData, start: MembershipState) -> bool:
+    def _state_fits(
+        self, state: MembershipState, data: MixtureData, start: MembershipState
+    ) -> bool:
         """Whether a state of a file has shapes and indices that the kernels can read."""
         limited = self._start_limit() is not None
         n_alphas = 1 if self.alpha == "shared" else len(data.record_cell)
@@ -240,7 +250,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             and bool((state.impossible_tables <= state.impossible.sum(axis=0)).all())
         )
 
-    def step(
+    def _step(
         self, stream: Stream, state: MembershipState, data: MixtureData, n_threads: int
     ) -> tuple[MembershipState, Info]:
         """One sweep: all tokens' components given (g0, theta, alpha), then those given them."""
@@ -401,8 +411,13 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         state = MembershipState(z, theta, weights, alpha, spread, top, profile, *state[7:])
         return state, Info(values)
 
-    def cell_probabilities(
-        self, stream: Stream, state: MembershipState, data: MixtureData, cells: Int32
+    def _probabilities(
+        self,
+        stream: Stream,
+        state: MembershipState,
+        data: MixtureData,
+        cells: Int32,
+        groups: Groups | None,
     ) -> Float64:
         """Probability of each cell for a new individual, (n,); -1 leaves a key out.
 
@@ -413,34 +428,19 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
             return np.empty(0)
         key = chain_key(stream.seed, stream.chain)
         record = self._new_record(state)
-        if data.zeros is None:
-            rows = rows_of(cells, data.offsets)
-            return row_probabilities(key, stream.sweep, record, data.offsets, rows)
-        parts = completions(data.zeros, data.offsets, cells)
-        return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
-
-    @property
-    def groups_levels(self) -> bool:
-        """Given their components keys are independent, so a group has the sum of its levels."""
-        return True
-
-    def grouped_probabilities(
-        self,
-        stream: Stream,
-        state: MembershipState,
-        data: MixtureData,
-        groups: Groups,
-        cells: Int32,
-    ) -> Float64:
-        """Probability of each cell of groups, (n,), as exact as `cell_probabilities`."""
-        key = chain_key(stream.seed, stream.chain)
-        record = self._new_record(state)
-        if data.zeros is None:
+        if data.zeros is not None:
+            parts = (
+                completions(data.zeros, data.offsets, cells)
+                if groups is None
+                else grouped_completions(data.zeros, data.offsets, groups, cells)
+            )
+            return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
+        if groups is not None:
             return group_probabilities(key, stream.sweep, record, groups, cells)
-        parts = grouped_completions(data.zeros, data.offsets, groups, cells)
-        return possible_probabilities(key, stream.sweep, record, data, parts, len(cells))
+        rows = rows_of(cells, data.offsets)
+        return row_probabilities(key, stream.sweep, record, data.offsets, rows)
 
-    def without_companions(
+    def _thinned(
         self,
         stream: Stream,
         state: MembershipState,
@@ -448,7 +448,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         cells: Int32,
         p: Float64,
         companions: Companions,
-        groups: Groups | None = None,
+        groups: Groups | None,
     ) -> Float64:
         """Probabilities of cells without their companions, (n,); see `kernels.thinning`.
 
@@ -492,7 +492,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         theta = self.mean_profiles(
             records, state.z, state.profile, len(state.weights), state.impossible
         )
-        return self.cell_probabilities(stream, state._replace(theta=theta), data, cells)
+        return self._probabilities(stream, state._replace(theta=theta), data, cells, None)
 
     def impute(self, stream: Stream, state: MembershipState, data: MixtureData) -> Int32:
         """Draw the missing keys of the incomplete records, in the order of the records."""
@@ -555,7 +555,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, Model[MembershipState, Mixt
         )
         return (rows - data.offsets[:-1]).astype(np.int32)
 
-    def cost(self, data: MixtureData) -> tuple[float, float]:
+    def _cost(self, data: MixtureData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_keys = data.rows.shape[1]
         sweep = len(data.record_cell) * (60.0 + 20.0 * n_keys)

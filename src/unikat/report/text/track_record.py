@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from unikat.data.shared_keys import MANY
+from unikat.data.shared_keys import MOST_TRIED
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.files.toml import packaged_toml
 from unikat.models.named import ALL
@@ -216,7 +216,7 @@ def unknown_of_result(result: Result) -> tuple[Reason, ...]:
 
 def _reasons(record: TrackRecord, sample: SampleFacts) -> tuple[Reason, ...]:
     found: list[Reason] = ["unreliable interval"] if record.unreliable else []
-    if sample.n_shared_keys is not None and sample.n_shared_keys >= MANY:
+    if sample.n_shared_keys is not None and sample.n_shared_keys > MOST_TRIED:
         found.append("shared keys")
     if sample.copies is not None:
         found.append("copies")
