@@ -35,6 +35,10 @@ from unikat.jobs.synthesize import Synthesis as Synthesis
 from unikat.jobs.verify import Verification as Verification
 from unikat.kernels.zeros import Diagram as Diagram
 from unikat.models.auto import Auto as Auto
+from unikat.models.base import CellLaw as CellLaw
+from unikat.models.base import Model as Model
+from unikat.models.base import Sampler as Sampler
+from unikat.models.base import Simulator as Simulator
 from unikat.models.cells.individual_risk import IndividualRisk as IndividualRisk
 from unikat.models.cells.population_count import PopulationCount as PopulationCount
 from unikat.models.cells.superpopulation import Superpopulation1 as Superpopulation1
@@ -401,6 +405,7 @@ __all__ = [
     "Assessment",
     "Attacks",
     "Auto",
+    "CellLaw",
     "CellTable",
     "Checkpoint",
     "Combined",
@@ -427,6 +432,7 @@ __all__ = [
     "LogLinear",
     "Microdata",
     "MixedEffects",
+    "Model",
     "NestedHouseholds",
     "OutputError",
     "Plan",
@@ -437,6 +443,8 @@ __all__ = [
     "RegistryRisk",
     "RiskEstimate",
     "Rule",
+    "Sampler",
+    "Simulator",
     "SkinnerHolmes",
     "SpecError",
     "StopRule",

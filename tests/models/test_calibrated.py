@@ -20,7 +20,20 @@ from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.identity import digest
 from unikat.kernels import cells
 from unikat.models.auto import Auto
-from unikat.models.base import CHAINS, Facts, Model, Specified, Stream, Uncertainty
+from unikat.models.base import (
+    CHAINS,
+    CellLaw,
+    Facts,
+    GroupsLevels,
+    IntegratesRisk,
+    OfHouseholds,
+    Refits,
+    Sampler,
+    Simulator,
+    Specified,
+    Stream,
+    Uncertainty,
+)
 from unikat.models.calibrated import (
     HOUSEHOLD_OVERDISPERSION,
     OVERDISPERSION,
@@ -346,17 +359,17 @@ def test_what_is_said_of_the_choice_comes_with_what_the_model_says():
 def test_every_member_of_the_contract_is_delegated():
     """But for what a model that sees keys does not have."""
     # The law of the rates of cells is a matter of models that see the weights of cells alone.
-    without = {"integrated_risk", "empty_rest", "refit", "has_cell_rates"}
+    without = {"has_cell_rates"}
     members = {
         name
-        for kind in (Specified, Model)
+        for kind in (Specified, Sampler, CellLaw, Simulator, GroupsLevels, OfHouseholds)
         for name, value in vars(kind).items()
         if name[0] != "_" and (callable(value) or isinstance(value, property))
     }
     assert members - set(vars(Calibrated)) == without
     model = calibrated({(0, 0): 1.0})
     assert not model.uses_weights
-    assert not model.integrates_risk
+    assert not isinstance(model, (IntegratesRisk, Refits))
     data = model.prepare(random_table())
     wide = calibrated({(0, 0): 1.0}, wrapped=HDP())
     assert wide.state_bytes(wide.prepare(random_table())) > 0.0

@@ -10,12 +10,15 @@ import inspect
 import itertools
 import json
 import pickle
+import re
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import unikat
 from models.contract import (
     N_LEVELS,
     TRAITS,
@@ -30,28 +33,59 @@ from models.contract import (
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
-from unikat.models.catalogue import MODELS
+from unikat.models.base import (
+    CellLaw,
+    Facts,
+    GroupsLevels,
+    Info,
+    IntegratesRisk,
+    Model,
+    OfHouseholds,
+    PopulationLaw,
+    Refits,
+    Sampler,
+    Simulator,
+    Specified,
+    Stream,
+    Uncertainty,
+)
+from unikat.models.catalogue import MODELS, OF_HOUSEHOLDS
+from unikat.models.mixtures.latent_class import LatentClass
 from unikat.models.named import build_model
 from unikat.zeros.diagram import build, possible
 
+PACKAGE = Path(unikat.__file__).parent
+PROTOCOLS = (Specified, Sampler, CellLaw, Simulator)
 
-@pytest.mark.parametrize("name", MODELS)
-def test_signatures_are_those_of_the_contract(name):
-    """Every method of `Model`, with its parameters in order; names and parameters in words."""
+
+def methods_of(kind: type) -> dict[str, inspect.Signature]:
+    """Signatures of the methods of a protocol."""
+    found = inspect.getmembers(kind, inspect.isfunction)
+    return {name: inspect.signature(one) for name, one in found if name[0] != "_"}
+
+
+def broken(model: Any, protocol: type) -> list[str]:
+    """Methods that are not there, or have other parameters than the protocol says."""
+    own = methods_of(type(model))
+    return [
+        name
+        for name, promised in methods_of(protocol).items()
+        if name not in own
+        or [(p.name, p.kind, p.default) for p in own[name].parameters.values()]
+        != [(p.name, p.kind, p.default) for p in promised.parameters.values()]
+    ]
+
+
+@pytest.mark.parametrize("name", [*MODELS, *OF_HOUSEHOLDS])
+def test_models_keep_the_protocols(name):
+    """Every method, with its parameters in order; names and parameters in words."""
     model = build_model(name, {})
-    assert isinstance(model, Model)
+    for protocol in PROTOCOLS:
+        assert isinstance(model, protocol)
+        assert broken(model, protocol) == []
+    for protocol in (IntegratesRisk, GroupsLevels, Refits, OfHouseholds):
+        assert not isinstance(model, protocol) or broken(model, protocol) == []
     assert model.name == name
-    methods = [m for m, _ in inspect.getmembers(Model, inspect.isfunction) if m[0] != "_"]
-    assert {"prepare", "init", "step", "impute", "simulate", "check_keys"} <= set(methods)
-    for method in methods:
-        promised = inspect.signature(getattr(Model, method))
-        kept = inspect.signature(getattr(type(model), method))
-        assert list(kept.parameters) == list(promised.parameters), method
-        assert all(
-            p.kind is q.kind and p.default is q.default
-            for p, q in zip(kept.parameters.values(), promised.parameters.values(), strict=True)
-        ), method
     assert model.population in get_args(PopulationLaw)
     assert model.uncertainty in get_args(Uncertainty)
     assert type(model).__dataclass_params__.frozen
@@ -60,6 +94,40 @@ def test_signatures_are_those_of_the_contract(name):
 
 def test_every_model_has_variants_here():
     assert set(TRAITS) == set(MODELS)
+
+
+def test_what_only_some_models_can_do():
+    can = {
+        protocol: {
+            name for name, kind in (MODELS | OF_HOUSEHOLDS).items() if isinstance(kind(), protocol)
+        }
+        for protocol in (IntegratesRisk, Refits, OfHouseholds)
+    }
+    assert can[IntegratesRisk] == {name for name, kind in MODELS.items() if kind.uses_weights}
+    assert can[Refits] == {"loglinear"}
+    assert can[OfHouseholds] == set(OF_HOUSEHOLDS)
+
+
+def test_protocols_are_narrow_and_nobody_refuses_a_method():
+    narrow = {kind: set(kind.__abstractmethods__) for kind in PROTOCOLS[1:]}
+    assert sum(map(len, narrow.values())) == len(set().union(*narrow.values()))
+    assert max(map(len, narrow.values())) <= 4
+    sources = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
+    assert not [text for text in sources if re.search(r"raise NotImplementedError", text)]
+
+
+@pytest.mark.parametrize("method", ["step", "cell_probabilities", "simulate"])
+def test_a_broken_promise_is_found(method):
+    class Lacking(LatentClass):
+        pass
+
+    def other(self: Any, stream: Stream, state: Any) -> None:
+        """Has other parameters."""
+
+    setattr(Lacking, method, other)
+    assert [broken(Lacking(), kind) for kind in PROTOCOLS].count([method]) == 1
+    with pytest.raises(TypeError, match="abstract"):
+        type("Empty", (Model,), {"name": "empty"})()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from unikat._typing import Float64
 from unikat.errors import OutputError
 from unikat.files.scratch import scratch_folder
 from unikat.files.writing import replacing
-from unikat.models.base import NO_FACTS, AnyModel, Facts, Stream
+from unikat.models.base import NO_FACTS, AnyModel, Facts, Specified, Stream
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -100,7 +100,7 @@ class Draws:
     """One of 'converged', 'sweep limit', 'time limit', 'interrupted'."""
     diagnostics: Mapping[str, Diagnostics]
     """For each monitored scalar; of `Observer.parts` by what they mean for the scalar itself."""
-    model: AnyModel
+    model: Specified
     observer: Observer = field(repr=False)
     facts: Facts = field(default=NO_FACTS, repr=False)
     """What the model says of its fit."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from unikat.inference.segments import Job
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnySampler, Stream
 
 
 def check_chains(
@@ -53,7 +53,7 @@ def check_chains(
 
 
 def check_states(
-    states: Sequence[Any], model: AnyModel, data: Any, *, seed: int, n_chains: int
+    states: Sequence[Any], model: AnySampler, data: Any, *, seed: int, n_chains: int
 ) -> None:
     """Refuse states of a file from which this model cannot go on; raises as `check_chains`."""
     _require(len(states) == n_chains)

@@ -23,7 +23,7 @@ from unikat.jobs.job import Job, Unfinished, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
 from unikat.models.named import build_model
-from unikat.protection.recoded_law import check
+from unikat.protection.recoded_law import grouping
 from unikat.report.facts.breakdown import Column
 from unikat.report.facts.result import Stage
 from unikat.report.facts.supplements import Supplements, find_classics, find_column
@@ -176,7 +176,7 @@ def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Lo
         check_registry(model)
     if spec.report.keep_states and model.name != Auto.name:
         # What `auto` selects can be recoded.
-        check(model)
+        grouping(model)
     plan = plan_of(spec.sampling)
     microdata, table, handled, households = read_sample(spec, inputs, watcher)
     model.check_keys([key.name for key in table.keys])

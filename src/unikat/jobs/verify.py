@@ -22,6 +22,7 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.models.base import GroupsLevels
 from unikat.models.named import build_model
 from unikat.protection.compared import (
     Compared,
@@ -136,7 +137,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         watcher.stage("Assessing the protected file")
         again = complete_fit("protected", model, shown, **how)
         after = again.estimate(level)
-        if fitted.draws is None or fitted.model.groups_levels:
+        if fitted.draws is None or isinstance(fitted.model, GroupsLevels):
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)
     converged = before.converged and after.converged
     judged = None

@@ -1,33 +1,27 @@
-"""The contract of models: what every model has, what it may have, and the defaults.
+"""The contract of models: three narrow protocols, what more a model may do, and the defaults.
 
-A model is a frozen, keyword-only dataclass of options that inherits from :class:`Model`. Its
-sampler is `init` and `step`. Both are pure to the caller: they return a new state and never change
-the one passed in. All randomness comes from the :class:`Stream`, so numbers do not depend on
-threads, workers or the cutting of a chain into segments. `State` and `Data` are NamedTuples of
-arrays and scalars; options of the model never stand in them.
+A model is a frozen, keyword-only dataclass of options. It inherits from :class:`Model`, which joins
 
-| a model has | members of :class:`Model` |
+| protocol | says | who asks |
+|---|---|---|
+| :class:`Specified` | name, kind of its draws, options that fit the keys | specifications |
+| :class:`Sampler` | how states are drawn: `prepare`, `init`, `step` | `inference` |
+| :class:`CellLaw` | probabilities of cells given a state, and missing keys | `risk` |
+| :class:`Simulator` | new individuals: drawn, and predicted | `studies`, `synthesis` |
+
+`init` and `step` are pure to the caller: they return a new state and never change the one passed
+in. All randomness comes from the :class:`Stream`, so numbers do not depend on threads, workers or
+the cutting of a chain into segments. `State` and `Data` are NamedTuples of arrays and scalars;
+options of the model never stand in them.
+
+What only some models can do has a protocol of its own. A model has it by having its methods:
+
+| protocol | a model that has it |
 |---|---|
-| a name, the law of the population, the kind of its draws | `name`, `population`, `uncertainty` |
-| a sampler | `prepare`, `init`, `step` |
-| probabilities of cells | `cell_probabilities`, `predictive_probabilities` |
-| draws of records | `impute`, `simulate` |
-| its work | `cost` |
-
-| a model may have | members, and what a model without it does |
-|---|---|
-| kernels | `compile`: nothing is compiled in advance |
-| options that name keys | `check_keys`: accepts all keys |
-| states of varying shape, or with indices | `state_fits`: the shapes of a start |
-| large states | `state_bytes`: 0, never refused |
-| facts of its fit | `facts`: none |
-| a costly `simulate` | `simulation_cost`: by records and keys |
-| an error of its own | `risk_probabilities`: none |
-| weights of the records | `uses_weights`, `has_cell_rates`: does not see them |
-| risks in closed form | `integrates_risk`, `integrated_risk`, `empty_rest`: cannot |
-| a bootstrap | `refit`: cannot |
-| households as units | `independent_probabilities`: cannot |
-| coarser keys | `groups_levels`, `grouped_probabilities`: cannot |
+| :class:`IntegratesRisk` | has risks in closed form |
+| :class:`GroupsLevels` | knows the law of coarser keys |
+| :class:`Refits` | can be fitted to simulated samples, for a bootstrap |
+| :class:`OfHouseholds` | is one of households |
 
 A long `prepare` reports its progress (`models/preparing.py`).
 """
@@ -38,7 +32,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -49,6 +52,8 @@ from unikat.models.groups import Groups
 
 State = TypeVar("State")
 Data = TypeVar("Data")
+StateIn = TypeVar("StateIn", contravariant=True)
+DataIn = TypeVar("DataIn", contravariant=True)
 
 
 CHAINS: tuple[str, ...] = ("posterior", "calibrated")
@@ -163,6 +168,11 @@ class Specified(ABC):
     def uncertainty(self) -> Uncertainty:
         """What the draws are draws of; a ClassVar where no option changes it."""
 
+    @property
+    def as_specified(self) -> Specified:
+        """What the specification named. Default: this model."""
+        return self
+
     def check_keys(self, names: Sequence[str]) -> None:  # noqa: B027  # the default
         """Refuse keys that the options do not fit (SpecError), before the first fit.
 
@@ -182,20 +192,9 @@ class Specified(ABC):
         """
 
 
-class Model(Specified, Generic[State, Data]):
-    """A probability model of one individual's cell, with its sampler.
-
-    If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
-    individual, p_c / (1 - p0) and 0 for an impossible cell, and imputed and simulated records are
-    possible. A model that cannot do so refuses the table in `prepare` (SpecError).
-    """
-
-    # --- what every model has -----------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def population(self) -> PopulationLaw:
-        """Law of the unobserved individuals given the probabilities; a ClassVar in most models."""
+@runtime_checkable
+class Sampler(Protocol[State, Data]):
+    """How the states of a model are drawn."""
 
     @abstractmethod
     def prepare(self, table: CellTable) -> Data:
@@ -218,61 +217,6 @@ class Model(Specified, Generic[State, Data]):
         The numbers do not depend on `n_threads`, the number of threads it may use.
         """
 
-    @abstractmethod
-    def cell_probabilities(self, stream: Stream, state: State, data: Data, cells: Int32) -> Float64:
-        """Probability p_c that a new individual falls in each cell, given the state.
-
-        Parameters
-        ----------
-        stream, state, data
-            Of a sweep.
-        cells
-            (n, n_keys): codes of levels; -1 leaves a key out (any level).
-
-        Returns
-        -------
-        Float64
-            (n,): exact, or without bias.
-        """
-
-    @abstractmethod
-    def predictive_probabilities(
-        self, stream: Stream, state: State, data: Data, cells: Int32
-    ) -> Float64:
-        """Mean of `cell_probabilities` over what can be integrated out of the state, (n,).
-
-        For scores of single individuals, which are linear in the probability. A drawn profile
-        gives a level that no record of its component has a probability that is nearly always 0
-        and rarely large; a mean over draws would take very many of them. The risk measures are
-        not linear in the probability and take the drawn one.
-        """
-
-    @abstractmethod
-    def impute(self, stream: Stream, state: State, data: Data) -> Int32:
-        """Draw the missing keys of the incomplete records.
-
-        Returns
-        -------
-        Int32
-            (n_incomplete_records, n_keys): complete cells, the records in the order of their
-            pattern in the table (pattern by pattern, each repeated by its count).
-        """
-
-    @abstractmethod
-    def simulate(self, stream: Stream, state: State, data: Data, n_records: int) -> Int32:
-        """Draw the keys of new individuals from the model, (n_records, n_keys)."""
-
-    @abstractmethod
-    def cost(self, data: Data) -> tuple[float, float]:
-        """Counted work of one sweep and of one cell probability, in nanoseconds, roughly."""
-
-    # --- what a model may have ----------------------------------------------------------------
-
-    @property
-    def as_specified(self) -> Specified:
-        """What the specification named. Default: this model."""
-        return self
-
     def state_fits(self, state: State, data: Data, start: State) -> bool:
         """Whether kernels, which check no bounds, can read a state from a checkpoint.
 
@@ -292,14 +236,68 @@ class Model(Specified, Generic[State, Data]):
         """Facts and warnings of the fit, kept with the draws. Default: none."""
         return NO_FACTS
 
-    def simulation_cost(self, data: Data, n_records: int, n_keys: int) -> float:
-        """Counted work of `simulate`, in nanoseconds, roughly. Default: by records and keys."""
-        return n_records * (150.0 + 70.0 * n_keys)
+
+@runtime_checkable
+class CellLaw(Protocol[StateIn, DataIn]):
+    """The law of one individual's cell, given a state.
+
+    If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
+    individual, p_c / (1 - p0) and 0 for an impossible cell, and imputed and simulated records are
+    possible. A model that cannot do so refuses the table in `prepare` (SpecError).
+    """
+
+    name: ClassVar[str]
+    uses_weights: ClassVar[bool]
+    leaves_out_companions: ClassVar[bool] = False
+    """The model has a `without_companions` of its own."""
+
+    @property
+    def uncertainty(self) -> Uncertainty:
+        """What the draws are draws of, as of what a specification names."""
+
+    @property
+    @abstractmethod
+    def population(self) -> PopulationLaw:
+        """Law of the unobserved individuals given the probabilities; a ClassVar in most models."""
+
+    @abstractmethod
+    def cell_probabilities(
+        self, stream: Stream, state: StateIn, data: DataIn, cells: Int32
+    ) -> Float64:
+        """Probability p_c that a new individual falls in each cell, given the state.
+
+        Parameters
+        ----------
+        stream, state, data
+            Of a sweep.
+        cells
+            (n, n_keys): codes of levels; -1 leaves a key out (any level).
+
+        Returns
+        -------
+        Float64
+            (n,): exact, or without bias.
+        """
+
+    @abstractmethod
+    def impute(self, stream: Stream, state: StateIn, data: DataIn) -> Int32:
+        """Draw the missing keys of the incomplete records.
+
+        Returns
+        -------
+        Int32
+            (n_incomplete_records, n_keys): complete cells, the records in the order of their
+            pattern in the table (pattern by pattern, each repeated by its count).
+        """
+
+    @abstractmethod
+    def cost(self, data: DataIn) -> tuple[float, float]:
+        """Counted work of one sweep and of one cell probability, in nanoseconds, roughly."""
 
     def risk_probabilities(
         self,
         stream: Stream,
-        data: Data,
+        data: DataIn,
         p: Float64,
         counts: Float64,
         looked_at: Float64 | None = None,
@@ -328,7 +326,7 @@ class Model(Specified, Generic[State, Data]):
         return p
 
     def error_law(
-        self, stream: Stream, data: Data, p: Float64, counts: Float64, population: Float64 | None
+        self, stream: Stream, data: DataIn, p: Float64, counts: Float64, population: Float64 | None
     ) -> ErrorLaw | None:
         """Return the law of what `risk_probabilities` draws; None if there is no error.
 
@@ -336,72 +334,11 @@ class Model(Specified, Generic[State, Data]):
         """
         return None
 
-    integrates_risk: ClassVar[bool] = False
-    """The model has `integrated_risk` and `empty_rest`. Its cells are then independent given the
-    state."""
-
-    def integrated_risk(
-        self, stream: Stream, state: State, data: Data, cells: Int32, counts: Float64
-    ) -> tuple[Float64, Float64]:
-        """Risks of cells given the state, with what can be integrated out integrated out.
-
-        Only models with `integrates_risk` have it.
-
-        Parameters
-        ----------
-        stream, state, data
-            Of a sweep.
-        cells
-            (n, n_keys); -1 leaves a key out.
-        counts
-            (n,): f, records in each cell, at least 1.
-
-        Returns
-        -------
-        r1, r2
-            (n,) each: P(F = f | f) and E(1/F | f).
-        """
-        raise NotImplementedError(f"{self.name} does not integrate risks.")
-
-    def empty_rest(self, state: State, data: Data, margins: Int32, cells: Int32) -> Float64:
-        """Probability that a margin has no unobserved unit outside one of its cells, (n,).
-
-        Given that none of the margin's other cells has a record. Only models with
-        `integrates_risk` have it.
-
-        Parameters
-        ----------
-        state, data
-            Of a sweep.
-        margins
-            (n, n_keys); -1 where a key is left out.
-        cells
-            (n, n_keys): one cell of each margin.
-        """
-        raise NotImplementedError(f"{self.name} does not integrate risks.")
-
-    def refit(self, table: CellTable, data: Data) -> Data:
-        """Fit the model to another table of the same keys, starting from a fit.
-
-        Only models whose `uncertainty` can be 'bootstrap' have it.
-        """
-        raise NotImplementedError(f"{self.name} has no bootstrap.")
-
-    def independent_probabilities(self, state: State, data: Data, cells: Int32) -> Float64:
-        """Probabilities of households, (n,), if their members were independent of each other.
-
-        Only models of households have it; the size and the keys of the household keep their law.
-        """
-        raise NotImplementedError(f"{self.name} knows no households.")
-
-    leaves_out_companions: ClassVar[bool] = False
-    """The model has `without_companions`."""
-
     def without_companions(
         self,
         stream: Stream,
-        state: State,
-        data: Data,
+        state: StateIn,
+        data: DataIn,
         cells: Int32,
         p: Float64,
         companions: Companions,
@@ -424,17 +361,87 @@ class Model(Specified, Generic[State, Data]):
         """
         return p
 
-    @property
-    def groups_levels(self) -> bool:
-        """The model has `grouped_probabilities`."""
-        return False
+
+@runtime_checkable
+class Simulator(Protocol[StateIn, DataIn]):
+    """New individuals, given a state."""
+
+    @abstractmethod
+    def simulate(self, stream: Stream, state: StateIn, data: DataIn, n_records: int) -> Int32:
+        """Draw the keys of new individuals from the model, (n_records, n_keys)."""
+
+    @abstractmethod
+    def predictive_probabilities(
+        self, stream: Stream, state: StateIn, data: DataIn, cells: Int32
+    ) -> Float64:
+        """Mean of `cell_probabilities` over what can be integrated out of the state, (n,).
+
+        For scores of single individuals, which are linear in the probability. A drawn profile
+        gives a level that no record of its component has a probability that is nearly always 0
+        and rarely large; a mean over draws would take very many of them. The risk measures are
+        not linear in the probability and take the drawn one.
+        """
+
+    def simulation_cost(self, data: DataIn, n_records: int, n_keys: int) -> float:
+        """Counted work of `simulate`, in nanoseconds, roughly. Default: by records and keys."""
+        return n_records * (150.0 + 70.0 * n_keys)
+
+
+class Model(Specified, Sampler[State, Data], CellLaw[State, Data], Simulator[State, Data]):
+    """A probability model of one individual's cell, with its sampler."""
+
+
+@runtime_checkable
+class IntegratesRisk(Protocol):
+    """Risks given the state, with what can be integrated out integrated out.
+
+    The model's cells are then independent given the state.
+    """
+
+    def integrated_risk(
+        self, stream: Stream, state: Any, data: Any, cells: Int32, counts: Float64
+    ) -> tuple[Float64, Float64]:
+        """Risks of cells given the state.
+
+        Parameters
+        ----------
+        stream, state, data
+            Of a sweep.
+        cells
+            (n, n_keys); -1 leaves a key out.
+        counts
+            (n,): f, records in each cell, at least 1.
+
+        Returns
+        -------
+        r1, r2
+            (n,) each: P(F = f | f) and E(1/F | f).
+        """
+
+    def empty_rest(self, state: Any, data: Any, margins: Int32, cells: Int32) -> Float64:
+        """Probability that a margin has no unobserved unit outside one of its cells, (n,).
+
+        Given that none of the margin's other cells has a record.
+
+        Parameters
+        ----------
+        state, data
+            Of a sweep.
+        margins
+            (n, n_keys); -1 where a key is left out.
+        cells
+            (n, n_keys): one cell of each margin.
+        """
+
+
+@runtime_checkable
+class GroupsLevels(CellLaw[Any, Any], Protocol):
+    """The law of coarser keys is known from each state."""
 
     def grouped_probabilities(
-        self, stream: Stream, state: State, data: Data, groups: Groups, cells: Int32
+        self, stream: Stream, state: Any, data: Any, groups: Groups, cells: Int32
     ) -> Float64:
         """Probability that a new individual has levels in a group of each key, (n,).
-
-        Only models with `groups_levels` have it.
 
         Parameters
         ----------
@@ -445,9 +452,30 @@ class Model(Specified, Generic[State, Data]):
         cells
             (n, n_keys): codes of groups, each counted within its key; -1 leaves a key out.
         """
-        raise NotImplementedError(f"{self.name} has no probabilities of groups of levels.")
 
 
+@runtime_checkable
+class Refits(Protocol):
+    """A model whose `uncertainty` can be 'bootstrap'."""
+
+    def refit(self, table: CellTable, data: Any) -> Any:
+        """Fit the model to another table of the same keys, starting from a fit."""
+
+
+@runtime_checkable
+class OfHouseholds(Protocol):
+    """A model of households."""
+
+    def independent_probabilities(self, state: Any, data: Any, cells: Int32) -> Float64:
+        """Probabilities of households, (n,), if their members were independent of each other.
+
+        The size and the keys of the household keep their law.
+        """
+
+
+AnySampler: TypeAlias = Sampler[Any, Any]
+AnyLaw: TypeAlias = CellLaw[Any, Any]
+AnySimulator: TypeAlias = Simulator[Any, Any]
 AnyModel: TypeAlias = Model[Any, Any]
 
 

@@ -31,8 +31,10 @@ from unikat.models.base import (
     AnyModel,
     ErrorLaw,
     Facts,
+    GroupsLevels,
     Info,
     Model,
+    OfHouseholds,
     PopulationLaw,
     Specified,
     Start,
@@ -180,7 +182,7 @@ class Calibrated(Model[Any, CalibratedData]):
     Parameters
     ----------
     wrapped
-        The model that is fitted. It sees keys: it is none that `uses_weights` or `integrates_risk`.
+        The model that is fitted. It sees keys: it is none that `uses_weights` or integrates risks.
     weights
         Probabilities of all pairs of k and d, in the order of `values_of_k` and, for each of
         these, of `SHIFTS`; in any unit. Empty if no error is put on the wrapped model.
@@ -256,15 +258,11 @@ class Calibrated(Model[Any, CalibratedData]):
         """Probability of each cell under the wrapped model, (n,): without its error."""
         return self.wrapped.cell_probabilities(stream, state, data.wrapped, cells)
 
-    @property
-    def groups_levels(self) -> bool:
-        """As the wrapped model."""
-        return self.wrapped.groups_levels
-
     def grouped_probabilities(
         self, stream: Stream, state: Any, data: CalibratedData, groups: Groups, cells: Int32
     ) -> Float64:
         """Probability of each cell of groups under the wrapped model, (n,)."""
+        assert isinstance(self.wrapped, GroupsLevels)
         return self.wrapped.grouped_probabilities(stream, state, data.wrapped, groups, cells)
 
     def without_companions(
@@ -367,6 +365,7 @@ class Calibrated(Model[Any, CalibratedData]):
 
     def independent_probabilities(self, state: Any, data: CalibratedData, cells: Int32) -> Float64:
         """Those of the wrapped model, without its error."""
+        assert isinstance(self.wrapped, OfHouseholds)
         return self.wrapped.independent_probabilities(state, data.wrapped, cells)
 
     def cost(self, data: CalibratedData) -> tuple[float, float]:

@@ -8,25 +8,33 @@ computed from states of the model of the table as it was.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.companions import Companions
 from unikat.data.households import HouseholdLayout
-from unikat.models.base import AnyModel, ErrorLaw, Info, Model, PopulationLaw, Stream, Uncertainty
+from unikat.models.base import (
+    CellLaw,
+    ErrorLaw,
+    GroupsLevels,
+    PopulationLaw,
+    Specified,
+    Stream,
+    Uncertainty,
+)
 from unikat.models.groups import Groups
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Recoded(Model[Any, Any]):
-    """The law of recoded keys under a model, from the states of the model. It cannot be fitted.
+class Recoded(Specified, CellLaw[Any, Any]):
+    """The law of recoded keys under a model, from the states of the model. It is no sampler.
 
     Parameters
     ----------
     wrapped
-        The model, with `groups_levels`.
+        The model.
     groups
         The groups of each of its keys.
     columns
@@ -50,7 +58,7 @@ class Recoded(Model[Any, Any]):
     """
 
     name: ClassVar[str] = "recoded"
-    wrapped: AnyModel
+    wrapped: GroupsLevels
     groups: Groups
     columns: tuple[int, ...]
     pairs: Int32
@@ -134,25 +142,3 @@ class Recoded(Model[Any, Any]):
     def cost(self, data: Any) -> tuple[float, float]:
         """That of the model."""
         return self.wrapped.cost(data)
-
-    def prepare(self, table: Any) -> NoReturn:
-        """Not there: only the wrapped model is fitted."""
-        raise NotImplementedError
-
-    def init(self, stream: Stream, data: Any) -> NoReturn:
-        """Not there."""
-        raise NotImplementedError
-
-    def step(self, stream: Stream, state: Any, data: Any, n_threads: int) -> tuple[Any, Info]:
-        """Not there."""
-        raise NotImplementedError
-
-    def predictive_probabilities(
-        self, stream: Stream, state: Any, data: Any, cells: Int32
-    ) -> NoReturn:
-        """Not there: no scores are computed."""
-        raise NotImplementedError
-
-    def simulate(self, stream: Stream, state: Any, data: Any, n_records: int) -> NoReturn:
-        """Not there."""
-        raise NotImplementedError

@@ -22,7 +22,7 @@ from unikat.inference.restored import check_states
 from unikat.models.calibrated import SHIFTS, Calibrated, values_of_k
 from unikat.models.named import build_model
 from unikat.protection.going_on import Ends, GoingOn
-from unikat.protection.recoded_law import check
+from unikat.protection.recoded_law import grouping
 from unikat.protection.what_if import Posterior
 from unikat.risk.exposure import fitted_table
 from unikat.studies.fit import Fit
@@ -122,12 +122,12 @@ class Kept:
             model = build_model(self.name, self.options or {})
             if digest(model) != self.digest:
                 raise ValueError
+            grouping(model)
             if self.weights is not None:
                 n_pairs = len(values_of_k(table)) * len(SHIFTS)
                 if self.weights and np.shape(self.weights) != (n_pairs,):
                     raise ValueError
                 model = Calibrated(wrapped=model, weights=self.weights, asked=asked)
-            check(model)
             data, states = model.prepare(fitted), self.ends.states
             check_states(states, model, data, seed=self.ends.seed, n_chains=len(states))
         except (SpecError, ValueError, TypeError, LookupError, AttributeError):

@@ -7,7 +7,7 @@ import numpy as np
 from unikat._typing import Bool, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.models.base import AnyModel
+from unikat.models.base import AnyModel, GroupsLevels
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
 from unikat.protection.recoding import Recoding
@@ -16,14 +16,15 @@ from unikat.risk.margins import ByMargins
 from unikat.spec.models import either, models_with
 
 
-def check(model: AnyModel) -> None:
-    """Refuse a model that does not tell the risk of recoded keys (SpecError)."""
-    if not model.groups_levels:
+def grouping(model: AnyModel) -> GroupsLevels:
+    """Return a model that tells the risk of recoded keys; refuse any other one (SpecError)."""
+    if not isinstance(model, GroupsLevels):
         raise SpecError(
             f"The model {model.as_specified.name} does not tell what recoded keys would change; "
             f"take {either(models_with(knows_groups=True))}; "
             f"{either(models_with(of_households=True, knows_groups=True))} for households as units."
         )
+    return model
 
 
 def recoded_exposure(table: CellTable, recoding: Recoding, recoded: CellTable) -> Exposure:
@@ -82,7 +83,7 @@ def recoded_model(
             members[j] = np.vstack((members[j], joined))
             pairs_of = (kept.index(j) if j in kept else -1, j)
     return Recoded(
-        wrapped=model,
+        wrapped=grouping(model),
         groups=Groups.of(members),
         columns=tuple(columns),
         pairs=pairs,

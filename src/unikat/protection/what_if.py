@@ -26,12 +26,12 @@ from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws
 from unikat.inference.processes import available_cores
 from unikat.inference.segments import add_totals
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, AnyModel, Stream
 from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
 from unikat.protection.decided import decided, told
 from unikat.protection.going_on import N_STATES, Ends, GoingOn
-from unikat.protection.recoded_law import check, recoded_exposure, recoded_model
+from unikat.protection.recoded_law import grouping, recoded_exposure, recoded_model
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
 from unikat.risk.by_class import probabilities
@@ -94,7 +94,7 @@ class Posterior:
         """
         if fit.draws is None:
             return cls(table=fit.table, fitted=fit.table, model=fit.model, data=None, states=())
-        check(fit.model)
+        grouping(fit.model)
         fitted = fitted_table(fit.table)
         data = fit.model.prepare(fitted)
         going = GoingOn(ends=Ends.of(fit.draws), n_states=n_states, n_threads=n_threads)
@@ -377,7 +377,7 @@ class Posterior:
         """Return the law of the recoded keys, the table that they give being `recoded`."""
         return recoded_model(self.model, self.fitted, self.table, recoding, recoded)
 
-    def _looks(self, model: AnyModel, n_states: int | None) -> Iterator[Look]:
+    def _looks(self, model: AnyLaw, n_states: int | None) -> Iterator[Look]:
         """Some of the states, spread over the chains; None: all, so that the first are spread."""
         every = [at for chain in self.states for at in chain]
         if n_states is None:

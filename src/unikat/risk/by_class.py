@@ -16,7 +16,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.companions import Companions
 from unikat.kernels import cells as kernels
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, Stream
 from unikat.rng import chain_key
 
 Error: TypeAlias = Callable[[Float64, Float64, Float64 | None], Float64]
@@ -37,7 +37,7 @@ class ClassChances(NamedTuple):
 
 def probabilities(
     stream: Stream,
-    model: AnyModel,
+    model: AnyLaw,
     state: Any,
     data: Any,
     cells: Int32,

@@ -31,7 +31,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.kernels import cells as kernels
 from unikat.kernels.zeros import Diagram
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, Stream
 from unikat.risk.by_class import ByClass, ClassChances, Error, probabilities
 from unikat.risk.margins import ByMargins
 from unikat.rng import chain_key
@@ -44,7 +44,7 @@ class Look(NamedTuple):
     """One state of a model, to be looked at."""
 
     stream: Stream
-    model: AnyModel
+    model: AnyLaw
     state: Any
     data: Any
 
@@ -79,7 +79,7 @@ class Exposure(Protocol):
     def chances(
         self,
         stream: Stream,
-        model: AnyModel,
+        model: AnyLaw,
         state: Any,
         data: Any,
         cells: Int32,
@@ -165,7 +165,7 @@ class EqualChances:
     def chances(
         self,
         stream: Stream,
-        model: AnyModel,
+        model: AnyLaw,
         state: Any,
         data: Any,
         cells: Int32,
@@ -281,7 +281,7 @@ class BySampling(ByClass):
     def chances(
         self,
         stream: Stream,
-        model: AnyModel,
+        model: AnyLaw,
         state: Any,
         data: Any,
         cells: Int32,
@@ -330,7 +330,7 @@ class BySampling(ByClass):
         )
 
     def _with_shares(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, rows: Int32
+        self, stream: Stream, model: AnyLaw, state: Any, data: Any, rows: Int32
     ) -> tuple[Float64, Float64]:
         """Probability of each row, (n,); and that a record is of each class, (n_classes,).
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unikat.data.table import CellTable
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, OfHouseholds, Stream
 from unikat.risk.exposure import EqualChances, Exposure
 from unikat.risk.measures import RiskMeasures, RiskTotals
 
@@ -35,13 +35,14 @@ class HouseholdMeasures(RiskMeasures):
         return cls(**{field.name: getattr(plain, field.name) for field in fields(plain)})
 
     def observe(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
+        self, stream: Stream, model: AnyLaw, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
         found = dict(super().observe(stream, model, state, data, totals))
         if len(self.incomplete) or not isinstance(self.exposure, EqualChances):
             return found
         unique = self.cells[self.unique]
+        assert isinstance(model, OfHouseholds)
         p = model.independent_probabilities(state, data, unique)
         r1, r2 = self.exposure.risk(p, np.ones(len(p)), False)
         return found | dict(zip(INDEPENDENT, (float(r1.sum()), float(r2.sum())), strict=True))

@@ -29,7 +29,7 @@ from unikat._typing import AnyArray, Float64, Int32, Int64
 from unikat.data.companions import Companions
 from unikat.data.margins import margin_cell
 from unikat.data.table import CellTable, Margin
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, Stream
 from unikat.risk.by_class import ByClass, ClassChances, probabilities
 
 MOST_ROUNDS = 200
@@ -193,7 +193,7 @@ class ByMargins(ByClass):
     def chances(
         self,
         stream: Stream,
-        model: AnyModel,
+        model: AnyLaw,
         state: Any,
         data: Any,
         cells: Int32,

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from unikat.data.table import CellTable, without
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, IntegratesRisk, Stream
 from unikat.risk.exposure import EqualChances, Exposure, Look, exposure_of
 from unikat.risk.law import Moments, State, moments
 from unikat.risk.population_counts import add_to_histogram
@@ -269,7 +269,7 @@ class RiskMeasures(Observer):
             histogram_shown_r2=np.zeros((n_imputed, self.n_bins), np.int32),
         )
 
-    def cost(self, model: AnyModel, data: Any) -> float:
+    def cost(self, model: AnyLaw, data: Any) -> float:
         """Counted work of one observation, in the model's unit."""
         per_cell = model.cost(data)[1]
         n_cells = len(self.cells)
@@ -277,7 +277,7 @@ class RiskMeasures(Observer):
         return float(per_cell * looked_at + _RISK_COST * n_cells)
 
     def observe(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RiskTotals
+        self, stream: Stream, model: AnyLaw, state: Any, data: Any, totals: RiskTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals and return its tau's."""
         return self.look(Look(stream, model, state, data), totals)
@@ -334,15 +334,15 @@ class RiskMeasures(Observer):
 
     def _risk(self, look: Look, q: Any, cells: Int32, counts: Float64) -> tuple[Float64, Float64]:
         """r1 and r2 of cells, with what the model can integrate out integrated out."""
-        if not self._integrates(look.model):
-            return self.exposure.risk(q, counts, look.poisson)
-        return look.model.integrated_risk(look.stream, look.state, look.data, cells, counts)
+        if self._integrates(look.model):
+            return look.model.integrated_risk(look.stream, look.state, look.data, cells, counts)
+        return self.exposure.risk(q, counts, look.poisson)
 
-    def _integrates(self, model: AnyModel) -> bool:
+    def _integrates(self, model: AnyLaw) -> TypeGuard[IntegratesRisk]:
         """Whether the model's own integrals are taken instead of risks given its probabilities."""
         # Where nobody is unobserved all is known, whatever a model makes of it.
         census = isinstance(self.exposure, EqualChances) and self.exposure.unobserved == 0.0
-        return model.integrates_risk and not census
+        return isinstance(model, IntegratesRisk) and not census
 
     def _add(
         self,

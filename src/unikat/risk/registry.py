@@ -45,7 +45,7 @@ from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws, Observer
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyLaw, Stream
 from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
 from unikat.rng import chain_key
@@ -286,13 +286,13 @@ class RegistryMeasures(Observer):
             histogram_r1=np.zeros((n, 64 if n <= MANY_CELLS else 16)),
         )
 
-    def cost(self, model: AnyModel, data: Any) -> float:
+    def cost(self, model: AnyLaw, data: Any) -> float:
         """Counted work of one observation."""
         per_cell = model.cost(data)[1] * self.measures.exposure.width
         return self.measures.cost(model, data) + (per_cell + 250.0) * len(self.registry.cells)
 
     def observe(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RegistryTotals
+        self, stream: Stream, model: AnyLaw, state: Any, data: Any, totals: RegistryTotals
     ) -> Mapping[str, float]:
         """Add one state to the totals, and return its scalars."""
         scalars = dict(self.measures.observe(stream, model, state, data, totals.risk))
@@ -345,7 +345,7 @@ class RegistryMeasures(Observer):
         }
 
     def _given_overlap(
-        self, stream: Stream, model: AnyModel, data: Any, chances: Any, which: Int64, fewer: int
+        self, stream: Stream, model: AnyLaw, data: Any, chances: Any, which: Int64, fewer: int
     ) -> _GivenOverlap:
         """Risks of some cells, their overlap by so many smaller than it can be."""
         registry, exposure = self.registry, self.measures.exposure

@@ -38,6 +38,7 @@ from unikat.data.companions import Companions, companions_of
 from unikat.data.patterns import agreeing_sums, by_known_keys
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
+from unikat.models.base import IntegratesRisk
 from unikat.risk.exposure import Exposure, Look
 from unikat.risk.law import Moments, moments
 
@@ -178,9 +179,9 @@ class Shown:
         self, look: Look, margin: Any, records: Float64, alone: Any, sample: Completed
     ) -> tuple[Float64, Float64]:
         """r1 (of those that are alone) and r2 of the margins, (n_patterns,)."""
-        if sample.r1 is None:
-            return self.exposure.risk(margin, records, look.poisson)
         model, patterns = look.model, self.patterns
+        if sample.r1 is None or not isinstance(model, IntegratesRisk):
+            return self.exposure.risk(margin, records, look.poisson)
         r2 = model.integrated_risk(look.stream, look.state, look.data, patterns, records)[1]
         r1, own = np.zeros(len(patterns)), sample.own[alone]
         rest = model.empty_rest(look.state, look.data, patterns[alone], sample.cells[own])

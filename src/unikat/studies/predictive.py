@@ -20,7 +20,7 @@ from unikat.data.keys import MISSING, Key
 from unikat.data.table import CellTable, Missing
 from unikat.inference.draws import Observer
 from unikat.kernels.zeros import Diagram
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnyModel, AnySimulator, Stream
 from unikat.risk.measures import RiskMeasures, RiskTotals
 from unikat.studies.rare_cells import NO_RARE_CELLS, RareCells, RareCellTotals
 
@@ -154,7 +154,7 @@ class CheckedMeasures(Observer):
         ratio = simulating / max(self.measures.cost(model, data), 1.0)
         return min(max(math.ceil(ratio), 1), MOST_SKIPPED)
 
-    def simulated(self, stream: Stream, model: AnyModel, state: Any, data: Any) -> CellTable:
+    def simulated(self, stream: Stream, model: AnySimulator, state: Any, data: Any) -> CellTable:
         """Draw a sample of as many records, with as many missing keys, as the observed one."""
         # A sampling class, which may come last, is no key.
         simulated = model.simulate(stream, state, data, self.n_records)[:, : len(self.keys)]

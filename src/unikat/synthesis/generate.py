@@ -26,7 +26,7 @@ from unikat.errors import SpecError
 from unikat.inference.draws import Draws
 from unikat.kernels.household_rules import HouseholdRules
 from unikat.kernels.nested import Weights
-from unikat.models.base import AnyModel, Stream
+from unikat.models.base import AnySampler, AnySimulator, Stream
 from unikat.models.households.cells import drawn_given
 from unikat.models.households.nested import NestedState
 from unikat.models.households.records import NestedData
@@ -57,7 +57,7 @@ def spacing(draws: Draws) -> int:
 
 
 def posterior_states(
-    draws: Draws, model: AnyModel, data: Any, n: int, n_threads: int = 1
+    draws: Draws, model: AnySampler, data: Any, n: int, n_threads: int = 1
 ) -> Iterator[PosteriorState]:
     """Yield n states of the posterior, chain by chain.
 
@@ -86,7 +86,7 @@ def posterior_states(
 
 
 def draw_persons(
-    at: PosteriorState, model: AnyModel, data: Any, table: CellTable, fitted: CellTable
+    at: PosteriorState, model: AnySimulator, data: Any, table: CellTable, fitted: CellTable
 ) -> Int32:
     """Draw as many persons as a sample has, (n_records, n_keys).
 

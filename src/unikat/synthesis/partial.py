@@ -30,7 +30,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.household_rules import HouseholdRules
 from unikat.kernels.nested import Weights
-from unikat.models.base import AnyModel
+from unikat.models.base import AnyLaw
 from unikat.models.households.cells import drawn_given
 from unikat.models.households.nested import NestedState
 from unikat.models.households.records import NestedData
@@ -45,7 +45,7 @@ _MOST_CELLS = 1 << 18
 
 def draw_given(
     at: PosteriorState,
-    model: AnyModel,
+    model: AnyLaw,
     data: Any,
     table: CellTable,
     fitted: CellTable,
@@ -157,7 +157,7 @@ def _original(table: CellTable, fitted: CellTable) -> Int32:
 
 
 def _law(
-    at: PosteriorState, model: AnyModel, data: Any, known: Int32, j: int, n_levels: int
+    at: PosteriorState, model: AnyLaw, data: Any, known: Int32, j: int, n_levels: int
 ) -> Float64:
     """Cumulative distribution of key j given the keys that are known, (n, n_levels)."""
     law = np.empty((len(known), n_levels))

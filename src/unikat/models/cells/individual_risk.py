@@ -113,7 +113,6 @@ class IndividualRisk(Model[IndividualRiskState, IndividualRiskData]):
     population: ClassVar[PopulationLaw] = "poisson"
     uses_weights: ClassVar[bool] = True
     has_cell_rates: ClassVar[bool] = True
-    integrates_risk: ClassVar[bool] = True
     uncertainty: ClassVar[Uncertainty] = "empirical-bayes"
 
     def compile(self, zeros: bool = False) -> None:

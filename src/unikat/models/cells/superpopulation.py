@@ -110,7 +110,6 @@ class _Superpopulation(Model[SuperpopulationState, SuperpopulationData]):
     name: ClassVar[str]
     population: ClassVar[PopulationLaw] = "poisson"
     uses_weights: ClassVar[bool] = True
-    integrates_risk: ClassVar[bool] = True
     alpha: float | None = None
     a: float | None = None
     n_cells: int | None = None

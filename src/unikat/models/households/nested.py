@@ -472,11 +472,6 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
             _weights(state),
         )
 
-    @property
-    def groups_levels(self) -> bool:
-        """Sums over groups are those of one household key, or of one key of one member."""
-        return True
-
     def grouped_probabilities(
         self, stream: Stream, state: NestedState, data: NestedData, groups: Groups, cells: Int32
     ) -> Float64:

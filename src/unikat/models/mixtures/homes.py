@@ -269,11 +269,6 @@ class OfPersons(Model[State, Data]):
         """
         return self._of_both(stream, state, data, cells, None)
 
-    @property
-    def groups_levels(self) -> bool:
-        """Given their components keys are independent, so a group has the sum of its levels."""
-        return True
-
     def grouped_probabilities(
         self, stream: Stream, state: State, data: Data, groups: Groups, cells: Int32
     ) -> Float64:

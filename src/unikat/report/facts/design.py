@@ -12,7 +12,7 @@ from unikat.risk.exposure import BySampling, exposure_of
 from unikat.spec.tables import DesignSpec
 
 if TYPE_CHECKING:
-    from unikat.models.base import AnyModel
+    from unikat.models.base import Specified
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class DesignResult:
 
 
 def design_result(
-    table: CellTable, spec: DesignSpec, model: AnyModel | None
+    table: CellTable, spec: DesignSpec, model: Specified | None
 ) -> DesignResult | None:
     """Return the facts of a table's design; None for equal chances."""
     sampling = table.sampling

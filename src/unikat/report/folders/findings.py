@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from unikat._typing import Float64
 from unikat.models.named import build_model
@@ -62,7 +63,7 @@ class Findings:
     def fit(self) -> Fit:
         """The fit that was summarised."""
         draws, asked = self.estimate.draws, self.spec.model
-        model = build_model(asked.name, asked.options) if draws is None else draws.model
+        model: Any = build_model(asked.name, asked.options) if draws is None else draws.model
         return Fit(table=self.estimate.table, model=model, draws=draws)
 
     @property
