@@ -366,6 +366,8 @@ def test_the_command_prints_words_or_json_or_nothing(
         "evaluate": ["--n", "50", "--models", "loglinear", "--repeats", "2"],
         "verify": ["people.csv", "--population-size", "3000", "--model", "hdp"],
         "protect": ["--population-size", "3000", "--model", "hdp", "--target", "tau1 <= 5"],
+        "synthesize": ["--model", "latent-class"],
+        "attack": ["--synthetic", "people.csv", "--model", "latent-class"],
     }
     for name, options in each.items():
         assert main([name, *command, *options]) == 0
@@ -404,6 +406,58 @@ def test_a_protection_fits_the_file_and_the_protected_file() -> None:
                 call(people(), **common, **options)
             said.append(str(refused.value))
         assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("replaced", [(), ("age",)])
+def test_a_synthesis_makes_the_fit_that_was_told(
+    replaced: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unikat.inference.trial.TRIAL_SECONDS", 60.0)
+    little = {"sampling.ess": 1e-3, "sampling.rhat": 1e6}
+    options: dict[str, Any] = {
+        "keys": KEYS, "replace": replaced, "datasets": 2, "chains": 2, "max_sweeps": 5000,
+        "workers": 1, "set": little, "model": "latent-class",
+    }  # fmt: skip
+    told = unikat.dry_run(unikat.synthesize, people(), **options)
+    (fit,) = told.fits
+    made = unikat.synthesize(people(), **options).summary.fit
+    assert fit.n_fits == 1
+    assert (fit.fewest_sweeps, fit.max_sweeps) == (made.n_sweeps, 5000 // fit.thin * fit.thin)
+    assert (told.n_records, told.n_units) == (240, None)
+    assert "population" not in "\n".join(lines(told))
+
+
+@pytest.mark.parametrize(
+    ("options", "fits"),
+    [
+        ({}, 0),
+        ({"population_size": 3000}, 3),
+        ({"model": "latent-class"}, 3),
+        ({"model": "latent-class", "population_size": 3000}, 6),
+    ],
+    ids=["no model", "tau1", "intruder", "both"],
+)
+def test_an_attack_makes_the_fits_that_were_told(
+    options: dict[str, Any], fits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every fit to a file of its own: of the original, and of two synthetic files."""
+    made: list[int] = []
+
+    def recorded(model: Any, table: Any, *rest: Any, **how: Any) -> Any:
+        made.append(table.n_records)
+        return sample(model, table, *rest, **how)
+
+    monkeypatch.setattr("unikat.studies.fit.sample", recorded)
+    monkeypatch.setattr("unikat.synthesis.attacks.posterior.sample", recorded)
+    rng = np.random.default_rng(8)
+    synthetic = [people().sample(frac=1.0, random_state=rng).reset_index() for _ in range(2)]
+    synthetic[1].loc[0, "place"] = 0
+    given = {"keys": KEYS, "synthetic": synthetic, "targets": "place", **SHORT, **options}
+    told = unikat.dry_run(unikat.attack, people(), **given)
+    assert made == []
+    unikat.attack(people(), **given)
+    assert sum(fit.n_fits for fit in told.fits) == len(made) == fits
+    assert "Attacks without a model are not counted" in "\n".join(lines(told))
 
 
 def test_other_functions_are_refused() -> None:

@@ -38,7 +38,7 @@ def run_command(
         click.argument("source", metavar=f"{kind.source}|{kind.spec}", type=DATA),
         click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help=place),
         click.option("--resume", is_flag=True, help=continued),
-        *([click.option("--dry-run", is_flag=True, help=told)] if kind.told else []),
+        click.option("--dry-run", is_flag=True, help=told),
         click.option("--overwrite", is_flag=True, help=f"Replace the {kind.noun} in DIR."),
         click.option(
             "--allow-unconverged", is_flag=True, help="Exit code 0 also if not converged."

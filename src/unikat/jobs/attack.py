@@ -35,6 +35,7 @@ from unikat.report.text.attack import terminal_lines
 from unikat.report.text.summary import explained
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import ATTACK, Kind
 from unikat.spec.model import ModelSpec
 from unikat.spec.models import SIMPLEST
@@ -110,7 +111,93 @@ def attack(data: Any, **options: Any) -> Attacks:
 @in_folder(ATTACK)
 def run(job: Job[AttackSpec]) -> Attacks:
     """Attack the synthetic files of a specification (see :func:`in_folder`)."""
-    spec, inputs, watcher = job.spec, job.inputs, job.watcher
+    spec, watcher = job.spec, job.watcher
+    asked = load_and_check(spec, job.inputs, watcher)
+    model, files, names, data = asked.model, asked.files, asked.names, asked.data
+    original = data.named
+    wanted = [column_of(one) for one in spec.targets] or names
+    link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
+    rest = [name for name in names if name not in link]
+    results = attacks.attack(
+        files,
+        [files.names.index(name) for name in wanted],
+        ([names.index(name) for name in link], [names.index(name) for name in rest]),
+        n_attacks=spec.attacks,
+        seed=spec.sampling.seed,
+        level=spec.report.level,
+        n_threads=spec.sampling.threads or available_cores(),
+        stage=watcher.stage,
+    )
+    claims, converged = asked.persons.claims(job, asked.known)
+    posterior = household_posterior = None
+    if model is not None:
+        assert spec.model is not None
+        assert asked.table is not None
+        how: dict[str, Any] = {
+            "label": spec.model.label,
+            "seed": spec.sampling.seed,
+            "plan": job.plan,
+            "level": spec.report.level,
+            "execution": job.execution,
+        }
+        if isinstance(model, NestedHouseholds):
+            both, more = one_household_unknown(model, asked.table, asked.synthetic, **how)
+            household_posterior, posterior = both
+        else:
+            posterior, more = one_unknown(model, asked.table, asked.synthetic, **how)
+        results = (*results, *more)
+        converged = converged and posterior.converged
+    summary = explained(
+        AttackSummary(
+            schema=SCHEMA,
+            original=_facts(data),
+            synthetic=tuple(map(_facts, asked.made)),
+            control=None if asked.control is None else _facts(asked.control),
+            keys=tuple(names),
+            targets=tuple(wanted),
+            link=(tuple(link), tuple(rest)),
+            n_attacked=min(spec.attacks, original.table.n_records),
+            seed=spec.sampling.seed,
+            level=spec.report.level,
+            attacks=results,
+            claims=claims,
+            posterior=posterior,
+            household_posterior=household_posterior,
+            converged=converged,
+            sentences={},
+            provenance=job.record(original.table.fingerprint),
+        )
+    )
+    return job.finished(Attacks(summary=summary, spec=spec, folder=job.folder, _frames=job.frames))
+
+
+class Loaded(NamedTuple):
+    """Everything that is known before the first attack."""
+
+    model: Any
+    """Of the intruder who knows it; None if there is none."""
+    names: list[str]
+    """Of the keys."""
+    data: Opened
+    made: list[Opened]
+    control: Opened | None
+    files: Files
+    persons: _Persons
+    known: _KnownRisk | None
+    table: CellTable | None
+    """The original as that intruder knows it: its persons, or its households."""
+    synthetic: Sequence[Int32]
+    """Records of each synthetic file, in the levels of that table."""
+
+
+def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
+    """Read all files of an attack, and check all that can be checked before the first one.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the files are wrong.
+    """
     model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
     names = [column_of(one) for one in spec.all_keys]
@@ -139,68 +226,14 @@ def run(job: Job[AttackSpec]) -> Attacks:
     if control is not None:
         watcher.stage("Comparing the control file")
         check_control(files, data, made, control, spec.sampling.seed)
-    persons = _Persons(job, files, original.table.keys[: len(names)])
-    table, homes = None, None
+    persons = _Persons(spec, files, original.table.keys[: len(names)])
+    table: CellTable | None = None
+    codes: Sequence[Int32] = [one[:, : len(names)] for one in files.synthetic]
     if isinstance(model, NestedHouseholds):
-        homes = attacked_households(spec, files, original, synthetic, watcher)
+        table, codes = attacked_households(spec, files, original, synthetic, watcher)
     elif model is not None:
         table = persons.table(files.original, spec.zeros)
-    wanted = [column_of(one) for one in spec.targets] or names
-    link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
-    rest = [name for name in names if name not in link]
-    results = attacks.attack(
-        files,
-        [files.names.index(name) for name in wanted],
-        ([names.index(name) for name in link], [names.index(name) for name in rest]),
-        n_attacks=spec.attacks,
-        seed=spec.sampling.seed,
-        level=spec.report.level,
-        n_threads=spec.sampling.threads or available_cores(),
-        stage=watcher.stage,
-    )
-    claims, converged = persons.claims(known)
-    posterior = household_posterior = None
-    if spec.model is not None:
-        asked: dict[str, Any] = {
-            "label": spec.model.label,
-            "seed": spec.sampling.seed,
-            "plan": job.plan,
-            "level": spec.report.level,
-            "execution": job.execution,
-        }
-        if isinstance(model, NestedHouseholds):
-            assert homes is not None
-            both, more = one_household_unknown(model, *homes, **asked)
-            household_posterior, posterior = both
-        else:
-            assert model is not None
-            assert table is not None
-            keys = [one[:, : len(names)] for one in files.synthetic]
-            posterior, more = one_unknown(model, table, keys, **asked)
-        results = (*results, *more)
-        converged = converged and posterior.converged
-    summary = explained(
-        AttackSummary(
-            schema=SCHEMA,
-            original=_facts(data),
-            synthetic=tuple(map(_facts, made)),
-            control=None if control is None else _facts(control),
-            keys=tuple(names),
-            targets=tuple(wanted),
-            link=(tuple(link), tuple(rest)),
-            n_attacked=min(spec.attacks, original.table.n_records),
-            seed=spec.sampling.seed,
-            level=spec.report.level,
-            attacks=results,
-            claims=claims,
-            posterior=posterior,
-            household_posterior=household_posterior,
-            converged=converged,
-            sentences={},
-            provenance=job.record(original.table.fingerprint),
-        )
-    )
-    return job.finished(Attacks(summary=summary, spec=spec, folder=job.folder, _frames=job.frames))
+    return Loaded(model, names, data, made, control, files, persons, known, table, codes)
 
 
 class _KnownRisk(NamedTuple):
@@ -249,20 +282,27 @@ def _known_risk(folder: Path, keys: Sequence[str]) -> _KnownRisk:
 class _Persons:
     """The files as records of persons, and how models are fitted to them."""
 
-    job: Job[AttackSpec]
+    spec: AttackSpec
     files: Files
     keys: tuple[Key, ...]
 
     def table(self, records: Int32, zeros: ZerosSpec | None = None) -> CellTable:
         """Tabulate the keys of the original, or of a synthetic file, as a sample."""
         codes = records[:, : len(self.keys)]
-        size = self.job.spec.population_size
+        size = self.spec.population_size
         table = CellTable.from_codes(
             codes, self.keys, len(codes) + 1 if size is None else size, "level"
         )
-        return table if zeros is None else without_conflicts(table, zeros, self.job.spec.data).table
+        return table if zeros is None else without_conflicts(table, zeros, self.spec.data).table
 
-    def claims(self, known: _KnownRisk | None) -> tuple[Claims, bool]:
+    @property
+    def model(self) -> ModelSpec:
+        """The model by which τ1 of a file is estimated."""
+        # A model of households has no law of a file of persons.
+        own = None if self.spec.of_households else self.spec.model
+        return ModelSpec.of(SIMPLEST if own is None else own.label)
+
+    def claims(self, job: Job[AttackSpec], known: _KnownRisk | None) -> tuple[Claims, bool]:
         """Find τ of the synthetic files, and whether all fits converged.
 
         Raises
@@ -270,25 +310,22 @@ class _Persons:
         DataError
             If the assessment is of another file.
         """
-        spec, files = self.job.spec, self.files
+        spec, files = self.spec, self.files
         original = self.table(files.original)
         converged: list[bool] = []
-        # A model of households has no law of a file of persons.
-        own = None if spec.of_households else spec.model
-        label = SIMPLEST if own is None else own.label
-        asked = ModelSpec.of(label)
+        label = self.model.label
 
         def estimate(records: Int32) -> RiskEstimate:
-            self.job.watcher.stage(f"Fitting {label} for τ1")
+            job.watcher.stage(f"Fitting {label} for τ1")
             table = self.table(records)
             found = complete_fit(
                 f"tau1-{table.fingerprint[:16]}",
-                build_model(asked.name, asked.options),
+                build_model(self.model.name, self.model.options),
                 table,
                 seed=spec.sampling.seed,
-                plan=self.job.plan,
+                plan=job.plan,
                 level=spec.report.level,
-                execution=self.job.execution,
+                execution=job.execution,
             ).estimate(spec.report.level)
             converged.append(found.converged)
             return found

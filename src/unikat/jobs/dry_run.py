@@ -12,30 +12,41 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ParamSpec
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.inference.draws import Observer
 from unikat.inference.trial import SLOWER
-from unikat.jobs import assess, compare, evaluate, protect, verify
+from unikat.jobs import assess, attack, compare, evaluate, protect, synthesize, verify
 from unikat.jobs.from_python import run_from_python
 from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
+from unikat.models.households.nested import NestedHouseholds
+from unikat.models.named import build_model
 from unikat.models.options import memory
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
 from unikat.report.facts.zeros import zeros_facts
 from unikat.report.text import dry_run as words
 from unikat.risk.estimate import known_exactly
+from unikat.risk.exposure import fitted_table
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.attack import AttackSpec
+from unikat.spec.base import Spec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.kinds import ASSESS, COMPARE, EVALUATE, PROTECT, VERIFY
+from unikat.spec.kinds import ASSESS, ATTACK, COMPARE, EVALUATE, KINDS, PROTECT, SYNTHESIZE, VERIFY
 from unikat.spec.protection import ProtectionSpec
+from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.verification import VerifySpec
 from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
 from unikat.studies.foreseen import ForeseenFit, Workload
+from unikat.synthesis.attacks.households import Generator, attacked_households
+from unikat.synthesis.attacks.posterior import attacked_persons, joined_table
+from unikat.synthesis.convergence import SynthesisMeasures
 from unikat.zeros.conflicts import Handled
 
 P = ParamSpec("P")
@@ -67,8 +78,7 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     Parameters
     ----------
     run
-        :func:`unikat.assess`, :func:`unikat.compare`, :func:`unikat.evaluate`,
-        :func:`unikat.protect` or :func:`unikat.verify`.
+        :func:`unikat.assess`, or any other function that makes a run.
     *args, **kwargs
         What it would be called with.
 
@@ -91,15 +101,15 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     >>> plan.n_records, plan.n_cells, plan.n_sample_uniques
     (3, 3, 3)
     """
-    found = next((rest for door, *rest in _DOORS if door is run), None)
-    if found is None:
+    kind = KINDS.get(getattr(run, "__name__", ""))
+    if kind is None or getattr(import_module(f"unikat.jobs.{kind.name}"), kind.name) is not run:
         raise SpecError(
-            "dry_run takes unikat.assess, unikat.compare, unikat.evaluate, unikat.protect or "
-            "unikat.verify, and then what it would be called with."
+            "dry_run takes unikat.assess, or another function that makes a run, and then what it "
+            "would be called with."
         )
     # Called wrongly, the message names the function that would run.
     bound = inspect.signature(run).bind(*args, **kwargs).arguments
-    kind, foresee = found
+    foresee = globals()[f"of_{kind.noun}"]
     told: DryRun = run_from_python(kind, foresee, bound.pop("data"), bound)
     return told
 
@@ -195,11 +205,10 @@ def of_protection(job: Job[ProtectionSpec]) -> DryRun:
         asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
     )
     search = load.seconds()[1] if spec.seeks else 0.0
-    path = spec.data.path
-    size = float(path.stat().st_size) if path is not None and path.is_file() else 0.0
+    size = _size(spec)
     results = Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
     table, handled = asked.table, asked.handled
-    return _dry_run("protect", spec, table, handled, _twice(load), folder, read, results, search)
+    return _dry_run("protect", spec, table, handled, load * 2, folder, read, results, search)
 
 
 @beside_folder(VERIFY)
@@ -218,29 +227,84 @@ def of_verification(job: Job[VerifySpec]) -> DryRun:
         asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
     )
     if not (asked.identical or asked.perturbed):
-        load = _twice(load)
+        load = load * 2
     return _dry_run(
         "verify", spec, asked.table, None, load, folder, read, Span(lower=100e3, upper=500e3)
     )
 
 
-def _twice(load: Workload) -> Workload:
-    """Return the fits of a file and, likewise, of its protected form."""
-    return replace(load, fits=tuple(replace(fit, n_fits=2 * fit.n_fits) for fit in load.fits))
+@beside_folder(SYNTHESIZE)
+def of_synthesis(job: Job[SynthesisSpec]) -> DryRun:
+    """Say what `jobs.synthesize.run` would do (see :func:`beside_folder`)."""
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    begin = time.monotonic()
+    asked = synthesize.load_and_check(spec, job.inputs, watcher)
+    read = time.monotonic() - begin
+    fitted = fitted_table(asked.table)
+    watcher.stage("Measuring sweeps")
+    load = foreseen.of_fit(
+        asked.model,
+        asked.model.name,
+        "records to draw from",
+        fitted,
+        SynthesisMeasures.of(fitted),
+        plan=job.plan,
+        seed=spec.sampling.seed,
+        workers=job.workers,
+    )
+    size = spec.datasets * _size(spec)
+    results = Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
+    table = replace(asked.original.table, population_size=None)
+    return _dry_run("synthesize", spec, table, None, load, folder, read, results)
 
 
-_DOORS: tuple[tuple[Any, Any, Any], ...] = (
-    (assess.assess, ASSESS, of_assessment),
-    (compare.compare, COMPARE, of_comparison),
-    (evaluate.evaluate, EVALUATE, of_evaluation),
-    (protect.protect, PROTECT, of_protection),
-    (verify.verify, VERIFY, of_verification),
-)
+@beside_folder(ATTACK)
+def of_attack(job: Job[AttackSpec]) -> DryRun:
+    """Say what `jobs.attack.run` would do (see :func:`beside_folder`).
+
+    The fits alone: what a search for the nearest records takes is not known before.
+    """
+    spec, folder, watcher = job.spec, job.folder, job.watcher
+    begin = time.monotonic()
+    asked = attack.load_and_check(spec, job.inputs, watcher)
+    read = time.monotonic() - begin
+    watcher.stage("Measuring sweeps")
+    how: Any = {"plan": job.plan, "seed": spec.sampling.seed, "workers": job.workers}
+    persons, n_files = asked.persons, len(asked.synthetic)
+    original, load = persons.table(asked.files.original), Workload(fits=())
+    if spec.population_size is not None:
+        one = persons.model
+        risk = foreseen.of_assessment(build_model(one.name, one.options), original, **how)
+        # A synthetic file is about as large. The original's τ1 may be known by an assessment.
+        load = risk * (n_files + (asked.known is None))
+    if asked.model is not None:
+        assert spec.model is not None
+        assert asked.table is not None
+        label, model = spec.model.label, asked.model
+        observer: Observer
+        if isinstance(model, NestedHouseholds):
+            model = Generator.of(model, asked.table)
+            data = model.prepare(asked.table)
+            observer = attacked_households(asked.table, data, spec.sampling.seed)
+        else:
+            observer = attacked_persons(asked.table, spec.sampling.seed)
+        both = joined_table(asked.table, asked.synthetic[0])
+        alone, joined = "original", "original with a synthetic file"
+        load += foreseen.of_fit(model, label, alone, asked.table, observer, **how)
+        load += foreseen.of_fit(model, label, joined, both, observer, n_fits=n_files, **how)
+    table = replace(original, population_size=spec.population_size)
+    return _dry_run("attack", spec, table, None, load, folder, read, Span(lower=100e3, upper=500e3))
+
+
+def _size(spec: Spec) -> float:
+    """Bytes of the file of the data; 0 where there is none."""
+    path = spec.data.path
+    return float(path.stat().st_size) if path is not None and path.is_file() else 0.0
 
 
 def _dry_run(
     command: str,
-    spec: AssessmentSpec | ComparisonSpec | EvaluationSpec,
+    spec: Any,
     table: CellTable,
     handled: Handled | None,
     load: Workload,
@@ -256,17 +320,18 @@ def _dry_run(
         fit.course.n_chains * (fit.pace.state_bytes + 2.0 * fit.pace.totals_bytes)
         for fit in _sampled(load)
     ]
-    work = (
-        0.0
-        if folder is None or command in ("evaluate", "protect", "verify")
-        else max(stored, default=0.0)
-    )
+    work = max(stored, default=0.0)
+    if folder is None or command == "evaluate":
+        work = 0.0
+    elif command not in ("assess", "compare"):
+        # The chains of all fits.
+        work = sum(fit.n_fits * n for fit, n in zip(_sampled(load), stored, strict=True))
     incomplete = table.counts[table.incomplete]
     return DryRun(
         command=command,
         data=spec.data.name,
         n_records=table.n_records,
-        n_units=table.n_units,
+        n_units=table.population_size,
         n_cells=table.n_cells,
         n_sample_uniques=table.n_uniques,
         n_incomplete=int(incomplete.sum()),

@@ -45,6 +45,7 @@ from unikat.report.pages.synthesis import render
 from unikat.report.text.sentences import understood_households
 from unikat.report.text.summary import explained
 from unikat.risk.exposure import fitted_table
+from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import SYNTHESIZE, Kind
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST
 from unikat.spec.synthesis import SynthesisSpec
@@ -53,6 +54,7 @@ from unikat.synthesis.convergence import SynthesisMeasures
 from unikat.synthesis.generate import draw_households, draw_persons, posterior_states
 from unikat.synthesis.partial import draw_given, draw_members_given
 from unikat.synthesis.persons import (
+    Columns,
     Persons,
     columns_of,
     head_codes,
@@ -199,38 +201,13 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
     Results are written as a whole or not at all.
     """
     spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
-    options = spec.model.options
-    if spec.model.name == HOUSEHOLDS and spec.method != "truncated":
-        # Comparators are the paper's.
-        options = {"composition": "none", **options}
-    model = build_model(spec.model.name, options)
-    original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
-        spec, inputs.data, watcher
-    )
-    design = spec.design
-    columns = columns_of(
-        original.microdata,
-        original.persons,
-        design.household,
-        [name for name in (design.weights, design.inclusion, design.strata) if name is not None],
-        spec.data.decimal,
-    )
-    if columns.left_out:
-        watcher.note(f"Left out, since they are no keys: {', '.join(columns.left_out[:20])}")
-    if inputs.data is None and not has_own_format(original.microdata.source):
-        watcher.note(f"The synthetic files are Parquet: {WRITTEN}.")
-    replaced = _replaced(spec, original)
-    formulas = [parse_formula(text) for text in spec.shares]
-    weights = _weights(original, spec)
-    _shares(original, spec, formulas, [original.persons.codes] * 2, weights)
+    asked = load_and_check(spec, inputs, watcher)
+    model, original, table = asked.model, asked.original, asked.table
+    columns, replaced, weights = asked.columns, asked.replaced, asked.weights
     files = results.file_names(spec.datasets, ending(original.microdata.source))
     if folder is not None:
         keep_inputs([folder / name for name in files], spec.input_files())
         claim(folder, files)
-    table = _fitted_to(original, spec)
-    if spec.method == "flat":
-        model = build_model(SIMPLEST, {})
-    model.check_keys([key.name for key in table.keys])
     fitted = fitted_table(table)
     watcher.stage("Fitting")
     draws = sample(
@@ -285,7 +262,7 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
         level=spec.report.level,
         margins=margins,
         repeated=repeated_uniques(original.persons.codes, drawn, n_levels),
-        shares=_shares(original, spec, formulas, drawn, weights),
+        shares=_shares(original, spec, asked.formulas, drawn, weights),
         impossible=_impossible(original, spec, drawn),
         provenance=job.record(original.table.fingerprint),
     )
@@ -300,6 +277,61 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
             _frames=job.frames,
         )
     )
+
+
+class Loaded(NamedTuple):
+    """Everything that is known before the fit."""
+
+    model: AnyModel
+    original: _Original
+    columns: Columns
+    """Of the synthetic files."""
+    replaced: tuple[str, ...]
+    """Keys whose values alone are drawn."""
+    formulas: list[Formula]
+    weights: Float64 | None
+    """Of the persons; None without a design."""
+    table: CellTable
+    """To which the model is fitted, with its design."""
+
+
+def load_and_check(spec: SynthesisSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
+    """Read all that a synthesis reads, and check all that can be checked before the fit.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong.
+    """
+    options = spec.model.options
+    if spec.model.name == HOUSEHOLDS and spec.method != "truncated":
+        # Comparators are the paper's.
+        options = {"composition": "none", **options}
+    model = build_model(spec.model.name, options)
+    original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
+        spec, inputs.data, watcher
+    )
+    design = spec.design
+    columns = columns_of(
+        original.microdata,
+        original.persons,
+        design.household,
+        [name for name in (design.weights, design.inclusion, design.strata) if name is not None],
+        spec.data.decimal,
+    )
+    if columns.left_out:
+        watcher.note(f"Left out, since they are no keys: {', '.join(columns.left_out[:20])}")
+    if inputs.data is None and not has_own_format(original.microdata.source):
+        watcher.note(f"The synthetic files are Parquet: {WRITTEN}.")
+    replaced = _replaced(spec, original)
+    formulas = [parse_formula(text) for text in spec.shares]
+    weights = _weights(original, spec)
+    _shares(original, spec, formulas, [original.persons.codes] * 2, weights)
+    if spec.method == "flat":
+        model = build_model(SIMPLEST, {})
+    table = _fitted_to(original, spec)
+    model.check_keys([key.name for key in table.keys])
+    return Loaded(model, original, columns, replaced, formulas, weights, table)
 
 
 def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:

@@ -44,8 +44,6 @@ class Kind:
     """Files and folders of an unfinished run, with which `resume` continues."""
     extends: bool = False
     """The work stays when the run is complete, so that more can be added to it."""
-    told: bool = False
-    """Whether a dry run tells what would be done (`jobs.dry_run`)."""
     form: bool = False
     """Whether the workbench starts such runs."""
     adds: tuple[tuple[str, str, str], ...] = ()
@@ -134,7 +132,6 @@ ASSESS = Kind(
     ),
     complete="manifest.json",
     work=(CHECKPOINT, EVIDENCE),
-    told=True,
     form=True,
     adds=(_MAX_SWEEPS,),
     ending="unikat",
@@ -150,7 +147,6 @@ COMPARE = Kind(
     others=("comparison.parquet",),
     work=(FITS,),
     extends=True,
-    told=True,
     form=True,
     adds=(_MODELS, _MAX_SWEEPS),
     ending="comparison",
@@ -166,7 +162,6 @@ EVALUATE = Kind(
     others=("evaluation.parquet",),
     work=("tasks",),
     extends=True,
-    told=True,
     form=True,
     adds=(_REPEATS, _MODELS),
     ending="evaluation",
@@ -184,7 +179,6 @@ PROTECT = Kind(
     records=r"protected\.[a-zA-Z0-9.]+",
     work=(FITS,),
     adds=(_MAX_SWEEPS,),
-    told=True,
     form=True,
     ending="protected",
 )
@@ -224,7 +218,6 @@ VERIFY = Kind(
     report="report.html",
     work=(FITS,),
     adds=(_MAX_SWEEPS,),
-    told=True,
     ending="verified",
     source="ORIGINAL",
 )

@@ -82,6 +82,14 @@ class Workload:
         """Fits in all."""
         return sum(fit.n_fits for fit in self.fits if fit.refused is None)
 
+    def __add__(self, other: Workload) -> Workload:
+        """All of both, one after the other."""
+        return replace(self, fits=(*self.fits, *other.fits))
+
+    def __mul__(self, n: int) -> Workload:
+        """Return the same fits of so many files."""
+        return replace(self, fits=tuple(replace(fit, n_fits=n * fit.n_fits) for fit in self.fits))
+
     def seconds(self) -> tuple[float, float, float]:
         """Shortest and longest expected time of all, and the time at every limit."""
         lower, upper, limit = (
@@ -326,6 +334,29 @@ def of_study(
 
 HELD_OUT_WORDS = "prediction of held-out records"
 FIRST_WORDS = "first sweeps and preliminary answer"
+
+
+def of_fit(
+    model: AnyModel,
+    label: str,
+    purpose: str,
+    table: CellTable,
+    observer: Observer,
+    *,
+    plan: Plan,
+    seed: int,
+    workers: Workers,
+    n_fits: int = 1,
+) -> Workload:
+    """Foresee fits of a model with an observer of their own.
+
+    Raises
+    ------
+    SpecError
+        If the model refuses the table.
+    """
+    found = _tried(model, label, purpose, table, observer, plan, seed, workers)
+    return Workload(fits=(replace(found, n_fits=n_fits),))
 
 
 def _tried(

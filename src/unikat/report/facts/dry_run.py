@@ -57,13 +57,13 @@ class DryRunFacts:
     """A run before it begins."""
 
     command: str
-    """`assess`, `compare` or `evaluate`."""
+    """Of the run: `assess`."""
     data: str | None
     """Name of the file or table; None of a frame."""
     n_records: int
     """Records, or households where they are the units; of an evaluation the population's units."""
-    n_units: int
-    """Population size N."""
+    n_units: int | None
+    """Population size N; None where none is asked for."""
     n_cells: int
     """Distinct combinations of the keys among the records."""
     n_sample_uniques: int

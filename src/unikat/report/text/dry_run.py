@@ -30,6 +30,7 @@ def lines(facts: DryRunFacts) -> list[str]:
             found += _wrapped(say("dry_run.refused", fit=fit))
     found += [""]
     found += _wrapped(say("dry_run.time_is", time=_time(facts)))
+    found += _wrapped(say(facts.command == "attack" and "dry_run.attacks"))
     found += _wrapped(say("dry_run.memory_is", memory=_memory(facts)))
     found += _wrapped(say("dry_run.files_are", files=_files(facts)))
     return [*found, say("dry_run.nothing_written")]
@@ -55,7 +56,8 @@ def size(n_bytes: float) -> str:
 
 def _data(facts: DryRunFacts) -> str:
     name = "" if facts.data is None else f"{facts.data}: "
-    what = "population" if facts.command == "evaluate" else "sample"
+    what = "sample" if facts.n_units else "records"
+    what = "population" if facts.command == "evaluate" else what
     return say(f"dry_run.{what}", name=name, facts=facts, n_keys=len(facts.keys))
 
 

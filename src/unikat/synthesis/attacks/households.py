@@ -321,17 +321,12 @@ def one_household_unknown(
     """
     generator = Generator.of(model, table)
     data = generator.prepare(table)
-    complete = np.flatnonzero(~table.incomplete)
-    if not len(complete):
-        raise DataError("No household of the original is complete, so that none can be attacked.")
-    numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    n = min(MOST_HOUSEHOLDS, len(complete))
-    chosen = np.sort(numbers.choice(complete, n, replace=False))
-    candidates = candidates_of(data, np.ascontiguousarray(table.cells[chosen]))
+    observer = attacked_households(table, data, seed)
+    candidates = observer.candidates
     means, converged = fitted_means(
         generator,
         [table, *(joined_table(table, cells) for cells in synthetic)],
-        HouseholdRatios(candidates=candidates),
+        observer,
         label=label,
         seed=seed,
         plan=plan,
@@ -370,6 +365,25 @@ def one_household_unknown(
         facts.append(told_of)
         results.extend(more)
     return (facts[0], facts[1]), tuple(results)
+
+
+def attacked_households(table: CellTable, data: NestedData, seed: int) -> HouseholdRatios:
+    """Draw the households that are attacked, and return what is computed of each kept state.
+
+    Raises
+    ------
+    DataError
+        If no household of the original is complete.
+    """
+    complete = np.flatnonzero(~table.incomplete)
+    if not len(complete):
+        raise DataError("No household of the original is complete, so that none can be attacked.")
+    numbers = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    n = min(MOST_HOUSEHOLDS, len(complete))
+    chosen = np.sort(numbers.choice(complete, n, replace=False))
+    return HouseholdRatios(
+        candidates=candidates_of(data, np.ascontiguousarray(table.cells[chosen]))
+    )
 
 
 def households_of(candidates: Candidates) -> tuple[Int64, Int64]:

@@ -340,15 +340,12 @@ def one_unknown(
         On Ctrl-C.
     """
     check_model(model)
-    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    chosen = np.sort(
-        generator.choice(table.n_cells, min(MOST_PERSONS, table.n_cells), replace=False)
-    )
-    candidates = neighbours(table.cells[chosen], table.n_levels, table.zeros)
+    observer = attacked_persons(table, seed)
+    candidates = observer.candidates
     means, converged = fitted_means(
         model,
         [table, *(joined_table(table, made) for made in synthetic)],
-        CandidateRatios(candidates=candidates),
+        observer,
         label=label,
         seed=seed,
         plan=plan,
@@ -365,6 +362,15 @@ def one_unknown(
         level=level,
         converged=converged,
     )
+
+
+def attacked_persons(table: CellTable, seed: int) -> CandidateRatios:
+    """Draw the persons that are attacked, and return what is computed of each kept state."""
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    chosen = np.sort(
+        generator.choice(table.n_cells, min(MOST_PERSONS, table.n_cells), replace=False)
+    )
+    return CandidateRatios(candidates=neighbours(table.cells[chosen], table.n_levels, table.zeros))
 
 
 def fitted_means(
