@@ -52,6 +52,14 @@ def test_codes_are_counted_as_they_are() -> None:
     ]
 
 
+def test_masked_codes_are_missing() -> None:
+    some = np.ma.masked_equal(CODES.astype(np.uint8), 5)
+    wanted = tabulate(np.where(CODES == 5, -1, CODES), population_size=900)
+    assert tabulate(some, population_size=900).fingerprint == wanted.fingerprint
+    read = unikat.read(some, KEYS, Design(population_size=900))
+    assert read.n_missing == wanted.n_missing
+
+
 def test_the_steps_give_the_numbers_of_an_assessment() -> None:
     options: dict[str, Any] = {"keys": KEYS, "population_size": 900, "chains": 2, "max_sweeps": 60}
     whole = unikat.assess(CODES, model="hdp", workers=1, **options)
@@ -75,6 +83,10 @@ def test_runs_take_matrices() -> None:
     synthetic = [frame.to_numpy() for frame in made.frames]
     assert [one.shape for one in synthetic] == [CODES.shape] * 2
     frames = [pd.DataFrame(one, columns=KEYS) for one in (CODES, *synthetic)]
+    options: dict[str, Any] = {"keys": KEYS, "population_size": 900, "model": "hdp"}
+    short: dict[str, Any] = {"chains": 2, "max_sweeps": 60, "workers": 1}
+    coarse = np.column_stack([CODES[:, 0] // 2, CODES[:, 1:]])
+    assert unikat.verify(CODES, protected=coarse, **options, **short).spec.keys == tuple(KEYS)
     attacks = unikat.attack(CODES, synthetic=synthetic, keys=KEYS)
     pd.testing.assert_frame_equal(
         attacks.table, unikat.attack(frames[0], synthetic=frames[1:], keys=KEYS).table
@@ -88,7 +100,9 @@ def test_runs_take_matrices() -> None:
         (lambda: tabulate(CODES[:, 0], population_size=900), DataError, "matrix"),
         (lambda: tabulate([], population_size=900), DataError, "matrix"),
         (lambda: tabulate([[0, 1], [2]], population_size=900), DataError, "Each record"),
-        (lambda: tabulate(CODES - 2, population_size=900), DataError, "outside -1"),
+        (lambda: tabulate(CODES - 2, population_size=900), DataError, "got -2"),
+        (lambda: tabulate(CODES + np.uint64(2**63), population_size=900), DataError, "got"),
+        (lambda: tabulate(CODES > 1, population_size=900), DataError, "bool"),
         (lambda: tabulate(CODES, population_size=900, n_levels=[2, 2, 2]), DataError, "outside"),
         (lambda: tabulate(CODES, population_size=10), SpecError, "population size"),
         (lambda: tabulate(CODES, population_size=900, n_levels=[9, 9]), SpecError, "n_levels"),
@@ -101,6 +115,13 @@ def test_runs_take_matrices() -> None:
         (lambda: unikat.fit("hdpp", tabulate(CODES, population_size=900)), SpecError, "hdp"),
         (lambda: unikat.fit(HDP, tabulate(CODES, population_size=900)), SpecError, "neither"),
         (lambda: unikat.fit(HDP(), CODES), SpecError, "tabulate"),
+        (
+            lambda: unikat.fit(HDP(), tabulate(CODES, population_size=900), plan=3),
+            SpecError,
+            "plan",
+        ),
+        (lambda: unikat.estimate_risk(fitted(), level="0.9"), SpecError, "level"),
+        (lambda: unikat.recode(fitted(), {"key9": None}), SpecError, "key9"),
         (lambda: unikat.estimate_risk(CODES), SpecError, "fit"),
         (lambda: unikat.recode(CODES, {}), SpecError, "fit"),
         (lambda: unikat.assess(CODES, keys="a,b", population_size=900), DataError, "2 keys"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from unikat._typing import AnyArray
 from unikat.errors import DataError
 from unikat.language.keys import column_of, split_keys
@@ -69,12 +71,36 @@ class FrameKind(NamedTuple):
         return frame
 
 
-def frame_of_codes(codes: AnyArray, keys: str | Sequence[str]) -> pa.Table:
+def matrix_of(data: Any) -> AnyArray:
+    """Return codes as a matrix (n_records, n_keys) of whole numbers; what is masked becomes -1.
+
+    Raises
+    ------
+    DataError
+        If they are no such matrix, or a code is below -1.
+    """
+    try:
+        codes = np.ma.asanyarray(data) if np.ma.isMaskedArray(data) else np.asarray(data)
+    except ValueError:
+        raise DataError("Each record needs a code for each key, -1 where missing.") from None
+    if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu":
+        raise DataError(
+            "Codes are whole numbers in a matrix, with a row for each record and a column for each "
+            f"key, -1 where missing; got shape {codes.shape} of {codes.dtype}."
+        )
+    missing, plain = np.ma.getmaskarray(codes), np.ma.getdata(codes)
+    for extreme in (plain.min(where=~missing, initial=0), plain.max(where=~missing, initial=0)):
+        if not -1 <= extreme <= np.iinfo(np.int64).max:
+            raise DataError(f"Codes are from 0, or -1 where missing; got {extreme}.")
+    return np.where(missing, -1, plain.astype(np.int64))
+
+
+def frame_of_codes(data: AnyArray, keys: str | Sequence[str]) -> pa.Table:
     """Return a matrix of codes as a frame.
 
     Parameters
     ----------
-    codes
+    data
         (n_records, n_keys) whole numbers, -1 where missing.
     keys
         The key of each column, as `read` takes keys.
@@ -86,17 +112,12 @@ def frame_of_codes(codes: AnyArray, keys: str | Sequence[str]) -> pa.Table:
     """
     import pyarrow as pa
 
-    named = split_keys(keys) if isinstance(keys, str) else keys
+    codes, named = matrix_of(data), split_keys(keys) if isinstance(keys, str) else keys
     names = [column_of(str(key)) for key in named or ()]
-    if codes.ndim != 2 or codes.shape[1] != len(names):
+    if codes.shape[1] != len(names):
         raise DataError(
             f"A matrix of codes has a column for each key, and there are {len(names)} keys; got "
             f"shape {codes.shape}. Other columns, such as weights, need a frame."
-        )
-    if codes.dtype.kind not in "iu" or (codes < -1).any():
-        raise DataError(
-            f"Codes must be whole numbers, -1 where missing; got an array of {codes.dtype}"
-            f"{' with lower ones' if codes.dtype.kind in 'iu' else ''}."
         )
     columns = [pa.array(column, mask=column == -1) for column in codes.T]
     return pa.Table.from_arrays(columns, names=names)

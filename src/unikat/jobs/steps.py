@@ -16,9 +16,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from unikat._typing import AnyArray
 from unikat.data import CellTable, Design, Key, Missing, read
-from unikat.errors import DataError, SpecError, brief, shown
+from unikat.data.frames import matrix_of
+from unikat.errors import SpecError, brief, shown
 from unikat.language.keys import split_keys
 from unikat.protection.recoding import Rule
 from unikat.protection.what_if import Posterior
@@ -40,8 +40,9 @@ def tabulate(
     ----------
     data
         (n_records, n_keys) whole numbers: the code of each record in each key, from 0, and -1 where
-        the key is missing. Or a pandas or polars frame, a pyarrow table or a DuckDB relation, whose
-        values are the levels; :func:`read` takes files too, weights, strata and codebooks.
+        the key is missing, or masked. Or a pandas or polars frame, a pyarrow table or a DuckDB
+        relation, whose values are the levels; :func:`read` takes files too, weights, strata and
+        codebooks.
     keys
         Names of the keys, as a list or with commas between. Of a matrix one for each column; None:
         `key1`, `key2`, ... Of a frame the columns that are keys, with rules that group numbers:
@@ -81,7 +82,7 @@ def tabulate(
                 "n_levels out: its levels are its values."
             )
         return read(data, keys, Design(population_size=population_size), missing=missing).tabulate()
-    codes = _matrix(data)
+    codes = matrix_of(data)
     names = _names(keys, codes.shape[1])
     sizes = [max(int(code), 0) + 1 for code in codes.max(axis=0)] if n_levels is None else n_levels
     if not isinstance(sizes, (Sequence, np.ndarray)) or len(sizes) != len(names):
@@ -97,20 +98,6 @@ def tabulate(
             )
     made = [Key.of_size(name, int(size)) for name, size in zip(names, sizes, strict=True)]
     return CellTable.from_codes(codes, made, population_size, missing)
-
-
-def _matrix(data: Any) -> AnyArray:
-    """Return codes as a matrix of whole numbers (DataError if they are none)."""
-    try:
-        codes = np.asarray(data)
-    except ValueError:
-        raise DataError("Each record needs a code for each key, -1 where missing.") from None
-    if codes.ndim != 2 or not codes.size or codes.dtype.kind not in "iu":
-        raise DataError(
-            "Codes are whole numbers in a matrix, with a row for each record and a column for each "
-            f"key, -1 where missing; got shape {codes.shape} of {codes.dtype}."
-        )
-    return codes
 
 
 def _names(keys: Any, n_keys: int) -> list[str]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from unikat._typing import Int32, Int64
 from unikat.data.engine import DEFAULT_MEMORY
+from unikat.data.frames import frame_of_codes
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
@@ -261,6 +262,8 @@ def _protected(spec: VerifySpec, frame: Any, answers: Mapping[str, Sequence[str]
             "No protected file is named, as in a run of data frames. Write its path as path under "
             "[protected] in the specification, or pass the file or frame itself."
         )
+    if isinstance(frame, np.ndarray):
+        frame = frame_of_codes(frame, spec.keys)
     own = spec.protected.model_dump(exclude_none=True)
     path = own.pop("path", None)
     # Another program may have written it otherwise; the codes for missing values are one list.

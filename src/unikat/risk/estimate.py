@@ -186,7 +186,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     >>> assess(None, table).tau1.mean
     1.0
     """
-    if not 0.0 < level < 1.0:
+    if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise SpecError(f"level must be between 0 and 1, such as 0.95, not {level!r}.")
     if draws is None:
         return _exact(table, level)

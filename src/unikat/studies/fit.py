@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
+from unikat.errors import SpecError, shown
 from unikat.inference.chains import Plan, sample
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
@@ -124,6 +124,8 @@ def fit(
             f"The table is of type {type(table).__name__} and no CellTable; count the records "
             "first: unikat.tabulate(data, population_size=N)."
         )
+    if not isinstance(plan, Plan | None):
+        raise SpecError(f"plan is {shown(plan)}; it must be a Plan, such as Plan(n_chains=4).")
     model.check_keys([key.name for key in table.keys])
     if registry is not None:
         check_registry(model)
