@@ -104,7 +104,7 @@ def test_a_machine_without_a_gpu_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     ("lacking", "options", "said"),
     [
         ("package", {}, r"needs the package numba-cuda: .*pip install 'unikat\[cuda\]'"),
-        (None, {"model": "loglinear"}, "The model loglinear has no CUDA kernels; latent-class"),
+        (None, {"model": "loglinear"}, "The model loglinear has no CUDA kernels"),
         (None, {"zeros": ["a == 0 and b == 1"]}, "Structural zeros are not computed on a GPU"),
     ],
     ids=["package", "model", "zeros"],
