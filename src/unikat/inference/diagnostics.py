@@ -11,13 +11,14 @@ import math
 import threading
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from unikat._typing import Float64
-from unikat.inference.draws import Diagnostics
+from unikat.inference.draws import Diagnostics, Draws
 
 TAIL = (0.05, 0.95)
 """The quantiles of the tail ESS."""
@@ -143,3 +144,37 @@ def worst_ess(diagnostics: Mapping[str, Diagnostics], n_draws: int | None = None
 
 def _extreme(pick: Any, values: list[float]) -> float:
     return float(pick(values)) if values else math.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """How the posterior of a fit was sampled."""
+
+    n_chains: int
+    n_sweeps: int
+    """Sweeps of each chain, the discarded first part included."""
+    thin: int
+    n_draws: int
+    """Draws used, all chains together."""
+    n_discarded: int
+    """Draws at the start of each chain that are not used."""
+    rhat: float | None
+    """Largest R-hat of all that decides when sampling ends; None where it is not known."""
+    ess: float | None
+    """Smallest effective sample size of the same, bulk or tail."""
+
+    @classmethod
+    def of(cls, draws: Draws, **more: Any) -> Self:
+        """Note how draws were made, with `more` fields of a class that has them."""
+        n_kept = next(iter(draws.scalars.values())).shape[1] - draws.n_discarded
+        rhat, ess = worst_rhat(draws.diagnostics), worst_ess(draws.diagnostics)
+        return cls(
+            n_chains=draws.n_chains,
+            n_sweeps=draws.n_sweeps,
+            thin=draws.thin,
+            n_draws=n_kept * draws.n_chains,
+            n_discarded=draws.n_discarded,
+            rhat=rhat if math.isfinite(rhat) else None,
+            ess=ess if math.isfinite(ess) else None,
+            **more,
+        )

@@ -255,7 +255,11 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
             left_out=columns.left_out,
             n_rows_left_out=original.n_left_out,
         ),
-        fit=FitSummary.of(draws, spec.method if spec.model.name == HOUSEHOLDS else None),
+        fit=FitSummary.of(
+            draws,
+            model=draws.model.name,
+            method=spec.method if spec.model.name == HOUSEHOLDS else None,
+        ),
         datasets=spec.datasets,
         replaced=replaced,
         files=files,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -15,9 +15,9 @@ from unikat._version import __version__
 from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference import diagnostics as convergence
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, sample
+from unikat.inference.diagnostics import Sampled
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
 from unikat.inference.progress import SILENT, Watcher
@@ -100,34 +100,22 @@ class ComparisonSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingRecord:
-    """How the posterior of one fit was sampled."""
+class SamplingRecord(Sampled):
+    """How the posterior of one of several fits was sampled, and how that ended."""
 
     converged: bool
     stop_reason: str
-    rhat: float
-    """Largest of the monitored scalars; NaN where it could not be computed."""
-    ess: float
-    """Smallest of the monitored scalars, bulk or tail."""
-    n_sweeps: int
-    n_draws: int
-    """Draws used, all chains together."""
-    thin: int
     seconds: float
 
     @classmethod
-    def of(cls, draws: Draws) -> SamplingRecord:
+    def of(cls, draws: Draws, **more: Any) -> Self:
         """Note what matters of the draws."""
-        n_kept = next(iter(draws.scalars.values())).shape[1] - draws.n_discarded
-        return cls(
+        return super().of(
+            draws,
             converged=draws.converged,
             stop_reason=draws.stop_reason,
-            rhat=convergence.worst_rhat(draws.diagnostics),
-            ess=convergence.worst_ess(draws.diagnostics),
-            n_sweeps=draws.n_sweeps,
-            n_draws=n_kept * draws.n_chains,
-            thin=draws.thin,
             seconds=draws.seconds,
+            **more,
         )
 
 

@@ -58,8 +58,10 @@ def sampling(converged: bool = True) -> SamplingRecord:
         stop_reason="converged" if converged else "time limit",
         rhat=1.004 if converged else 1.3,
         ess=800.0,
+        n_chains=2,
         n_sweeps=1000,
         n_draws=500,
+        n_discarded=250,
         thin=2,
         seconds=12.5,
     )

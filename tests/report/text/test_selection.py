@@ -238,7 +238,7 @@ def test_the_figure_tells_all_answers() -> None:
 def test_chains_are_judged_without_the_error() -> None:
     found = result()
     assert found.sampling is not None
-    bad = replace(found, converged=False, sampling=replace(found.sampling, worst_rhat=1.2))
+    bad = replace(found, converged=False, sampling=replace(found.sampling, rhat=1.2))
     assert "R-hat is up to 1.200 (target: at most 1.01)" in sentences.verdict(bad)
     page = render(found, traces() | {"tau1_model": traces()["tau1"] + 1000.0})
     assert "τ1 without model uncertainty by draw" in page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from unikat.report.facts.zeros import ZerosFacts, zeros_facts
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.designs import Population
-from unikat.studies.evaluate import Evaluation
+from unikat.studies.evaluate import Evaluation, Study
 from unikat.studies.scores import ModelScore, summarise_fits
 from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.evaluation/1"
-_STUDY = ("design", "levels", "sizes", "repeats", "level")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,30 +37,15 @@ class PopulationFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyFacts:
-    """What was drawn and fitted."""
+class StudyFacts(Study):
+    """What was drawn and fitted, with the columns that tell it."""
 
-    design: str
     strata: str | None
-    allocation: str | None
-    """How the strata share a sample; None if there are none."""
-    power: float | None
-    """Of the sizes of the strata, where they share it by power."""
     size: str | None
     """Column of the units' sizes, to which their probabilities are in proportion."""
     household: tuple[str, ...]
     """Columns that together identify the household, where whole households were drawn."""
-    levels: str
-    """Levels of the samples' keys: those of the population, or of the sample alone."""
-    sizes: tuple[int, ...]
-    repeats: int
     models: tuple[str, ...]
-    level: float
-    chains: int
-    rhat_target: float
-    ess_target: float
-    max_sweeps: int
-    max_seconds: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,18 +112,11 @@ def evaluation_facts(
         n_incomplete=_n_incomplete(table),
     )
     asked = StudyFacts(
+        **{one.name: getattr(study, one.name) for one in fields(study)},
         strata=spec.strata,
-        allocation=study.allocation if study.design == "stratified" else None,
-        power=study.power if study.allocation == "power" else None,
         size=spec.size,
         household=spec.household,
         models=evaluation.models,
-        **{name: getattr(study, name) for name in _STUDY},
-        chains=study.plan.n_chains,
-        rhat_target=study.plan.stop.rhat,
-        ess_target=study.plan.stop.ess,
-        max_sweeps=study.plan.stop.max_sweeps,
-        max_seconds=study.plan.stop.max_seconds,
     )
     return EvaluationSummary(
         schema=SCHEMA,

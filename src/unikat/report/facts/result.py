@@ -19,7 +19,7 @@ from unikat.data.keys import DeclaredCode
 from unikat.data.shared_keys import shared_keys
 from unikat.data.table import CellTable
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
-from unikat.inference import diagnostics as convergence
+from unikat.inference.diagnostics import Sampled
 from unikat.models.base import Uncertainty
 from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
@@ -166,23 +166,11 @@ class RecordFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingFacts:
-    """How the posterior was sampled."""
+class SamplingFacts(Sampled):
+    """How the posterior was sampled, and when that was to end."""
 
-    n_chains: int
-    n_sweeps: int
-    """Sweeps of each chain, the discarded first part included."""
-    thin: int
-    n_draws: int
-    """Draws used, all chains together."""
-    n_discarded: int
-    """Draws at the start of each chain that are not used."""
     rhat_target: float
     ess_target: float
-    worst_rhat: float | None = None
-    """Largest R-hat of all that decides when sampling ends; None where it is not known."""
-    least_ess: float | None = None
-    """Smallest effective sample size of the same, bulk or tail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,18 +269,8 @@ def assessment_facts(
     judged = np.flatnonzero(~np.isnan(estimate.records.r1))
     sampling = None
     if draws is not None:
-        n_draws = next(iter(draws.scalars.values())).shape[1] - draws.n_discarded
-        sampling = SamplingFacts(
-            n_chains=draws.n_chains,
-            n_sweeps=draws.n_sweeps,
-            thin=draws.thin,
-            n_draws=n_draws * draws.n_chains,
-            n_discarded=draws.n_discarded,
-            rhat_target=spec.sampling.rhat,
-            ess_target=spec.sampling.ess,
-            worst_rhat=_known(convergence.worst_rhat(draws.diagnostics)),
-            least_ess=_known(convergence.worst_ess(draws.diagnostics)),
-        )
+        asked = spec.sampling
+        sampling = SamplingFacts.of(draws, rhat_target=asked.rhat, ess_target=asked.ess)
     return Result(
         schema=SCHEMA,
         model=spec.model.name,
@@ -328,10 +306,6 @@ def assessment_facts(
 def _judged(text: str | None, estimate: RiskEstimate) -> Judged | None:
     limit = None if text is None else Limit.of(text)
     return None if limit is None else judge(limit, [Measured.of(estimate).value(limit)])
-
-
-def _known(value: float) -> float | None:
-    return value if value == value else None
 
 
 def sample_facts(table: CellTable) -> SampleFacts:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Self
 
-from unikat.inference.draws import Draws
 from unikat.spec.provenance import Provenance
+from unikat.studies.compare import SamplingRecord
 from unikat.synthesis.combine import Combined
 from unikat.synthesis.utility import OrderUtility
 
@@ -31,37 +30,12 @@ class OriginalFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitSummary:
+class FitSummary(SamplingRecord):
     """How the model was fitted."""
 
     model: str
     method: str | None
     """How households were drawn; None of persons."""
-    converged: bool
-    stop_reason: str
-    rhat: float | None
-    ess: float | None
-    chains: int
-    sweeps: int
-    seconds: float
-
-    @classmethod
-    def of(cls, draws: Draws, method: str | None) -> Self:
-        """Summarise the chains."""
-        found = draws.diagnostics.values()
-        rhats = [one.rhat for one in found if isfinite(one.rhat)]
-        sizes = [size for one in found for size in (one.ess_bulk, one.ess_tail) if isfinite(size)]
-        return cls(
-            model=draws.model.name,
-            method=method,
-            converged=draws.converged,
-            stop_reason=draws.stop_reason,
-            rhat=max(rhats, default=None),
-            ess=min(sizes, default=None),
-            chains=draws.n_chains,
-            sweeps=draws.n_sweeps,
-            seconds=draws.seconds,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -298,9 +298,9 @@ def mark(model: ModelFacts, sampling: SamplingRecord) -> str:
     return say(not sampling.converged and "comparison.fit.remark", what=unfinished(model))
 
 
-def rhat(model: ModelFacts, value: float) -> str:
+def rhat(model: ModelFacts, value: float | None) -> str:
     """Write R-hat; independent draws have none."""
-    return "–" if _independent(model) or isnan(value) else digits(value, 3)
+    return "–" if _independent(model) or value is None else digits(value, 3)
 
 
 def check_sentence(check: PredictiveCheck) -> str:

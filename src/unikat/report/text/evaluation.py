@@ -99,10 +99,10 @@ def _warnings(summary: EvaluationSummary) -> tuple[str, ...]:
         not summary.complete and "interrupted",
         summary.n_unconverged and "unconverged",
         summary.n_failed and "failed",
-        study.max_seconds is not None and "time",
+        study.plan.stop.max_seconds is not None and "time",
         study.repeats < FEW_SAMPLES and "few",
         whole and "population",
-        study.allocation == "proportional" and "proportional",
+        study.design == "stratified" and study.allocation == "proportional" and "proportional",
         study.levels == "sample" and "levels",
         narrow and "narrow",
     )
@@ -123,7 +123,7 @@ def state(summary: EvaluationSummary) -> str:
 
 def design(study: StudyFacts) -> str:
     """Say how the samples were drawn, and what the models used of the design."""
-    how = study.allocation and f"evaluation.allocation.{study.allocation}"
+    how = study.design == "stratified" and f"evaluation.allocation.{study.allocation}"
     allocation = say(how, power=study.power)
     return say(f"evaluation.design.{study.design}", allocation=allocation)
 

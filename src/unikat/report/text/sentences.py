@@ -237,8 +237,8 @@ def verdict(result: Result) -> str:
     assert sampling is not None
     # What the stopping rule looks at; the expected measures have a warning of their own.
     found = [result.tau1, result.tau2]
-    rhats = [sampling.worst_rhat, *(s.rhat for s in found)]
-    sizes = [sampling.least_ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
+    rhats = [sampling.rhat, *(s.rhat for s in found)]
+    sizes = [sampling.ess, *(e for s in found for e in (s.ess_bulk, s.ess_tail))]
     # What is not known is None or NaN.
     worst = max((r for r in rhats if r and r > 0.0), default=math.nan)
     size = min((e for e in sizes if e and e > 0.0), default=math.nan)
@@ -279,9 +279,9 @@ def more_time(result: Result) -> str:
     sampling = result.sampling
     assert sampling is not None
     factor = None
-    if sampling.least_ess is not None:
-        rhat = 1.0 if independent(result) else (sampling.worst_rhat or math.inf)
-        factor = work_needed(rhat, sampling.least_ess, sampling.rhat_target, sampling.ess_target)
+    if sampling.ess is not None:
+        rhat = 1.0 if independent(result) else (sampling.rhat or math.inf)
+        factor = work_needed(rhat, sampling.ess, sampling.rhat_target, sampling.ess_target)
     if factor is None:
         return say("assessment.more.unknown")
     left = str(range_of(result.seconds * (factor - 1.0)))
