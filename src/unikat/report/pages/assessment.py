@@ -93,21 +93,21 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     measures = classics.rows(result.classics)
     independent = sentences.independent(result)
     present = {
-        "measures": ("Risk measures", True),
-        "file": ("File and key variables", True),
-        "households": ("Households and their members", result.households is not None),
-        "levels": ("Risk by level", bool(found)),
-        "records": (f"{result.unit.many.capitalize()} at risk", "records" in drawn),
-        "selection": ("Model selection", selected is not None),
-        "error": ("Model uncertainty", bool(error)),
-        "sensitivity": ("Sensitivity to assumptions", compared is not None),
-        "fitted": ("Fitted model", fit is not None),
-        "convergence": ("Draws" if independent else "Convergence", result.sampling is not None),
-        "zeros": ("Structural zeros (impossible combinations)", result.zeros is not None),
-        "registry": ("Registry", result.registry is not None),
-        "classics": ("Classic measures", bool(measures)),
-        "limits": ("Assumptions and limits", True),
-        "repeat": ("How to repeat this run", True),
+        "measures": ("risk_measures", True),
+        "file": ("file_and_key_variables", True),
+        "households": ("households_and_members", result.households is not None),
+        "levels": ("risk_by_level", bool(found)),
+        "records": ("units_at_risk", "records" in drawn),
+        "selection": ("model_selection", selected is not None),
+        "error": ("model_uncertainty", bool(error)),
+        "sensitivity": ("sensitivity", compared is not None),
+        "fitted": ("fitted_model", fit is not None),
+        "convergence": ("draws" if independent else "convergence", result.sampling is not None),
+        "zeros": ("structural_zeros", result.zeros is not None),
+        "registry": ("registry", result.registry is not None),
+        "classics": ("classic_measures", bool(measures)),
+        "limits": ("assumptions_and_limits", True),
+        "repeat": ("how_to_repeat_this_run", True),
     }
     return ReportPage(
         title=say(f"overview.{'title_of' if result.data else 'title'}", data=result.data),
@@ -116,7 +116,11 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         said=result.sentences,
         overview=overview(result),
         figures=drawn,
-        sections={anchor: title for anchor, (title, shown) in present.items() if shown},
+        sections={
+            anchor: say(f"titles.{title}", unit=result.unit)
+            for anchor, (title, shown) in present.items()
+            if shown
+        },
         level=numbers.level(result.tau1.level),
         breakdowns=found,
         fitted=fit,

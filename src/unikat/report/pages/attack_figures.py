@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from unikat.report.pages.canvas import Canvas, drawing
 from unikat.report.text.attack import span, title
 from unikat.report.text.numbers import percent
+from unikat.report.text.words import say
 from unikat.synthesis.attacks.rates import Rate
 from unikat.synthesis.attacks.run import AttackResult
 
@@ -18,19 +19,18 @@ def rates(canvas: Canvas, results: Sequence[AttackResult]) -> None:
     canvas.begin_rows(0.0, 100.0)
     said = []
     for result in results:
-        words = (
-            f"{percent(result.compared.value)}, without the file {percent(result.baseline.value)}"
-        )
+        words = say("figures.attacks.words", result=result)
         canvas.row(title(result), words)
         said.append(f"{title(result)}: {words}.")
         kinds = ("doubt", "doubt-mark") if result.found else ("bar-mid", "bar")
-        _interval(canvas, result.compared, f"{title(result)}: success", kinds)
-        _interval(
-            canvas, result.baseline, f"{title(result)}: without the file", ("bar-faint", "bar")
-        )
+        for rate, who, colours in (
+            (result.compared, "success", kinds),
+            (result.baseline, "without", ("bar-faint", "bar")),
+        ):
+            _interval(canvas, rate, f"{title(result)}: {say(f'figures.attacks.{who}')}", colours)
         canvas.cursor += 6
-    canvas.describe("Success of each attack, and of the same intruder without the file", said)
-    canvas.end_rows("success, % of the guesses or records")
+    canvas.describe(say("figures.attacks.title"), said)
+    canvas.end_rows(say("figures.attacks.axis"))
 
 
 def _interval(canvas: Canvas, rate: Rate, what: str, kinds: tuple[str, str]) -> None:

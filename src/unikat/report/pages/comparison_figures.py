@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from unikat.report.facts.comparison import HeldOutFacts, ModelFacts, PathFacts
 from unikat.report.pages.canvas import Canvas, drawing, span, text_width, ticks
 from unikat.report.text.comparison import TIMES, check_sentence, difference, mark, score
-from unikat.report.text.numbers import counted, interval, number
+from unikat.report.text.numbers import interval, number
+from unikat.report.text.words import say
 from unikat.risk.estimate import Summary
 from unikat.studies.compare import SamplingRecord
 from unikat.studies.predictive import PredictiveCheck
@@ -36,7 +37,7 @@ def intervals(
         values = (summary.lower, summary.median, summary.upper)
         tip = f"{model.model}: {name} {words}"
         canvas.interval(values, canvas.cursor - 14, tip, _kinds(model.sampling))
-    canvas.describe(f"{name} by model, median and interval", said)
+    canvas.describe(say("figures.models.title", name=name), said)
     canvas.end_rows(caption)
 
 
@@ -51,15 +52,15 @@ def log_scores(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
     for model, one in found:
         words = difference(one)
         if one.n_zero:
-            words += f", probability zero: {counted(one.n_zero, 'record')}"
+            words += say("figures.scores.zero", n=one.n_zero)
         label = _row(canvas, model, one.sampling, words)
         said.append(f"{label}: {words}.")
         y = canvas.cursor - 14
         canvas.line((zero, y - 9), (zero, y + 9), "mark-thin")
-        tip = f"{model.model}: mean log score {score(one.mean)}, difference to the best {words}"
+        tip = say("figures.scores.tip", model=model.model, score=score(one.mean), words=words)
         canvas.interval(_score_ends(one), y, tip, _kinds(one.sampling))
-    canvas.describe("Held-out log score by model, difference to the best", said)
-    canvas.end_rows("log score minus that of the best model, nats per record")
+    canvas.describe(say("figures.scores.title"), said)
+    canvas.end_rows(say("figures.scores.axis"))
 
 
 @drawing
@@ -110,14 +111,14 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
                 ]
                 within = check.lower <= check.observed <= check.upper
                 kinds = ("bar-mid", "bar") if within else ("doubt", "doubt-mark")
-                tip = f"{model.model}: cells seen {times}: {words}"
+                tip = say("figures.counts.tip", model=model.model, times=times, words=words)
                 canvas.interval(values, y, tip, kinds)
             canvas.cursor = y + 10
         if side_by_side:
             canvas.line((one, top), (one, canvas.cursor), "mark", below=True)
         canvas.cursor += 8
-    canvas.describe("Cells by number of records in samples simulated from each model", said)
-    canvas.end_rows("number of cells in simulated samples, relative to this file (1)")
+    canvas.describe(say("figures.counts.title"), said)
+    canvas.end_rows(say("figures.counts.axis"))
 
 
 @drawing
@@ -135,7 +136,7 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
     canvas.words("τ1", "strong", canvas.left, "start")
     if facts.chosen is not None:
         place = canvas.x(facts.values.index(facts.chosen))
-        canvas.words("stable", "strong", place)
+        canvas.words(say("figures.path.stable"), "strong", place)
     top = canvas.cursor + 8
     canvas.cursor = top
     canvas.area(180)
@@ -151,20 +152,18 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
         canvas.interval(values, x, tip, kinds, upright=True)
     if scored:
         canvas.cursor += 12
-        words = "held-out log score minus that of the best model"
-        canvas.panel(words, 110, score_range, score_marks)
+        canvas.panel(say("figures.path.scores"), 110, score_range, score_marks)
         for position, (model, one) in enumerate(zip(members, scored, strict=True)):
-            tip = f"{model.model}: difference to the best {difference(one)}"
+            tip = say("figures.path.score", model=model.model, difference=difference(one))
             said.append(f"{tip}.")
             x, kinds = canvas.x(position), _kinds(one.sampling)
             canvas.interval(_score_ends(one), x, tip, kinds, upright=True)
     if facts.chosen is not None:
         half = min((canvas.right - canvas.left) / len(members) / 2, 30.0)
         box = (place - half, top, 2 * half, canvas.bottom - top)
-        canvas.rect(
-            box, "bar-back", f"{facts.option} = {facts.chosen:g}: stable from here on", below=True
-        )
-    canvas.describe(f"τ1 of {facts.base} against {facts.option}", said)
+        tip = say("figures.path.chosen", option=facts.option, value=f"{facts.chosen:g}")
+        canvas.rect(box, "bar-back", tip, below=True)
+    canvas.describe(say("figures.path.title", facts=facts), said)
     places = [(canvas.x(position), f"{value:g}") for position, value in enumerate(facts.values)]
     canvas.categories(places, facts.option)
 
@@ -179,8 +178,8 @@ def _score_ends(one: HeldOutFacts) -> tuple[float, float, float]:
 def _check(check: PredictiveCheck) -> str:
     """Simulated and observed number of cells."""
     if math.isnan(check.mean):
-        return "no sample simulated"
-    return f"{check_sentence(check)}, file {check.observed:,}"
+        return say("figures.counts.none")
+    return say("figures.counts.check", simulated=check_sentence(check), n=check.observed)
 
 
 def _kinds(sampling: SamplingRecord) -> tuple[str, str]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from unikat.report.pages.canvas import Canvas, drawing, line_height, span
-from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.numbers import percent
+from unikat.report.text.words import say
 from unikat.studies.scores import N_CUTOFFS, CutoffScore, GroupScore, ModelScore, holds
 
 Row: TypeAlias = Mapping[str, Any]
@@ -41,9 +42,9 @@ def errors(canvas: Canvas, rows: Sequence[Row], measure: str, name: str) -> None
     said = []
     for model, lines in shown.items():
         covered = sum(line[3] for line in blocks[model])
-        words = f"covered in {covered} of {len(blocks[model])}"
+        words = say("figures.errors.covered", covered=covered, n=len(blocks[model]))
         middle = sorted(line[1] for line in blocks[model])[len(blocks[model]) // 2]
-        said.append(f"{model}: {words}, median error {number(middle)}.")
+        said.append(say("figures.errors.said", model=model, words=words, error=middle))
         canvas.row(model, words)
         y = canvas.cursor + 7
         # Interrupted where the words stand.
@@ -51,12 +52,12 @@ def errors(canvas: Canvas, rows: Sequence[Row], measure: str, name: str) -> None
         for lower, centre, upper, inside in lines:
             kind = "covered" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
-            tip = f"{model}: error {number(centre)}"
+            tip = say("figures.errors.tip", model=model, error=centre)
             canvas.dot((canvas.x(centre), y), 2.5, f"{kind}-dot", tip)
             y += _LINE
         canvas.cursor = y + 4
-    canvas.describe(f"Estimate of {name} minus true value by sample and model", said)
-    canvas.end_rows(f"estimate of {name} minus true value in the sample")
+    canvas.describe(say("figures.errors.title", name=name), said)
+    canvas.end_rows(say("figures.errors.axis", name=name))
 
 
 @drawing
@@ -66,16 +67,12 @@ def cutoffs(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     for i, result in enumerate(results):
         for part, kind in (("false_negative", ""), ("false_positive", " dashed")):
             points = [(one.cutoff, getattr(one, part)) for one in result.cutoffs]
-            _curve(canvas, i, points, f"{result.model}: {part.replace('_', ' ')} share", kind)
-    canvas.x_axis(_SHARES, "cut-off: records with r1 above it are classified as population uniques")
+            _curve(canvas, i, points, say(f"figures.cutoffs.{part}", model=result.model), kind)
+    canvas.x_axis(_SHARES, say("figures.cutoffs.axis"))
     canvas.describe(
-        "Shares of false negatives and false positives by cut-off on r1",
+        say("figures.cutoffs.title"),
         _spoken(
-            results,
-            lambda one: (
-                f"above {one.cutoff:g} {_share(one.false_negative)} and "
-                f"{_share(one.false_positive)}"
-            ),
+            results, lambda one: say("figures.cutoffs.at", cutoff=f"{one.cutoff:g}", **_both(one))
         ),
     )
 
@@ -87,12 +84,10 @@ def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     for i, result in enumerate(results):
         points = [(one.false_positive, one.false_negative) for one in result.cutoffs]
         _curve(canvas, i, points, result.model)
-    canvas.x_axis(_SHARES, "share of false positives")
+    canvas.x_axis(_SHARES, say("figures.trade_off.axis"))
     canvas.describe(
-        "Share of false negatives against share of false positives",
-        _spoken(
-            results, lambda one: f"{_share(one.false_negative)} at {_share(one.false_positive)}"
-        ),
+        say("figures.trade_off.title"),
+        _spoken(results, lambda one: say("figures.trade_off.at", **_both(one))),
     )
 
 
@@ -103,26 +98,23 @@ def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> 
     canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(1.0), canvas.y(1.0)), "mark-thin")
     groups: list[tuple[GroupScore, ...]] = [getattr(one, f"{measure}_groups") for one in results]
     most = max([1, *(group.records for part in groups for group in part)])
-    what = "population uniques" if measure == "r1" else "mean of 1/F"
+    what = say(f"figures.calibration.{measure}")
     said = []
     for i, (result, part) in enumerate(zip(results, groups, strict=True)):
         shares = []
         for group in part:
             if group.predicted is None or group.truth is None:
                 continue
-            tip = (
-                f"{result.model}: predicted {percent(group.predicted)}, {what} "
-                f"{percent(group.truth)}, {counted(group.records, 'record')}"
-            )
+            tip = say("figures.calibration.tip", model=result.model, group=group, what=what)
             place = (canvas.x(group.predicted), canvas.y(group.truth))
             canvas.dot(
                 place, 2.0 + 8.0 * math.sqrt(group.records / most), f"dot dot-{i % N_COLOURS}", tip
             )
-            shares.append(f"{percent(group.truth)} at {percent(group.predicted)}")
+            shares.append(say("figures.calibration.at", group=group))
         _curve(canvas, i, [(group.predicted, group.truth) for group in part], result.model)
         said.append(f"{result.model}: {', '.join(shares)}.")
-    canvas.x_axis(_SHARES, f"{measure}, predicted (mean of the group)")
-    canvas.describe(f"Truth against predicted {measure}, in ten groups", said)
+    canvas.x_axis(_SHARES, say("figures.calibration.axis", measure=measure))
+    canvas.describe(say("figures.calibration.title", measure=measure), said)
 
 
 def _spoken(results: Sequence[ModelScore], words: Callable[[CutoffScore], str]) -> list[str]:
@@ -159,8 +151,11 @@ def _square(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     canvas.y_axis(_SHARES)
 
 
-def _share(value: float | None) -> str:
-    return "none" if value is None else percent(value)
+def _both(one: CutoffScore) -> dict[str, str]:
+    """Shares of false negatives and false positives, as facts of a sentence."""
+    shares = {"negative": one.false_negative, "positive": one.false_positive}
+    none = say("figures.cutoffs.none")
+    return {name: none if one is None else percent(one) for name, one in shares.items()}
 
 
 def _some(lines: list[tuple[float, float, float, bool]]) -> list[tuple[float, float, float, bool]]:

@@ -10,7 +10,6 @@ from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import ProtectionSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing, line_height, tick_text
 from unikat.report.pages.template import fill
-from unikat.report.text.numbers import number, percent
 from unikat.report.text.protection import (
     beyond,
     joined_rows,
@@ -108,7 +107,11 @@ def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
     """
     points = [
         (
-            f"{percent(plan.lost)} lost{', chosen' if plan.chosen else ''}: {plan_words(plan)}",
+            say(
+                f"figures.plans.{'chosen_plan' if plan.chosen else 'plan'}",
+                lost=plan.lost,
+                plan=plan_words(plan),
+            ),
             plan.lost,
             plan.risk.tau1,
             plan.chosen,
@@ -116,7 +119,7 @@ def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
         for plan in found.plans
     ]
     if found.released is not None:
-        words = f"{percent(found.lost)} lost, chosen: {beyond(found)}"
+        words = say("figures.plans.chosen_plan", lost=found.lost, plan=beyond(found))
         points = [(*one[:3], False) for one in points]
         points.append((words, found.lost, found.released.tau1, True))
     limit = None if found.target is None else Limit.of(found.target.limit)
@@ -126,7 +129,7 @@ def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
     canvas.y_margin(marks)
     canvas.left += 12
     canvas.right -= 16
-    canvas.words(f"τ1, with its {percent(found.level)} interval", "caption", 0.0, "start")
+    canvas.words(say("figures.plans.tau1", level=found.level), "caption", 0.0, "start")
     canvas.cursor += 8
     canvas.area(260)
     canvas.y_range = (0.0, math.log1p(1.05 * most))
@@ -142,12 +145,12 @@ def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
     if bound is not None and limit is not None:
         height = canvas.y(math.log1p(bound))
         canvas.line((canvas.left, height), (canvas.right, height), "mark")
-        which = "upper end of the interval" if limit.of_interval else "estimate"
-        words = f"target: {which} at most {tick_text(bound)}"
+        which = "interval" if limit.of_interval else "estimate"
+        words = say(f"figures.plans.target_{which}", bound=tick_text(bound))
         canvas.text(canvas.right, height - 5, words, anchor="end", kind="tiny")
         said.append(f"{words}.")
     for words, lost, tau1, chosen in sorted(points, key=lambda point: point[3]):
-        tip = f"{words}: {number(tau1.mean)} ({number(tau1.lower)} to {number(tau1.upper)})"
+        tip = say("figures.plans.tip", words=words, tau1=tau1)
         x = canvas.x(100.0 * lost)
         low, middle, high = (
             canvas.y(math.log1p(value)) for value in (tau1.lower, tau1.mean, tau1.upper)
@@ -157,7 +160,7 @@ def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
         )
         canvas.dot((x, middle), 6.0 if chosen else 3.5, "bar" if chosen else "bar-mid", tip)
         if chosen:
-            canvas.text(x + 9, middle + 4, "chosen", anchor="start", kind="tiny")
+            canvas.text(x + 9, middle + 4, say("figures.plans.chosen"), anchor="start", kind="tiny")
         said.append(f"{tip}.")
-    canvas.describe("τ1 of each plan, with the information that it loses", said)
-    canvas.x_axis(canvas.x_ticks(6), "information lost, %")
+    canvas.describe(say("figures.plans.title"), said)
+    canvas.x_axis(canvas.x_ticks(6), say("figures.plans.axis"))

@@ -11,7 +11,6 @@ import numpy as np
 from unikat.report.facts.synthesis import ShareFacts, SynthesisSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing, ticks
 from unikat.report.pages.template import fill
-from unikat.report.text.numbers import counted
 from unikat.report.text.synthesis import interval, order_name
 from unikat.report.text.words import capital, say
 from unikat.spec.provenance import Provenance
@@ -103,13 +102,13 @@ def margins(canvas: Canvas, name: str, found: OrderUtility) -> None:
         canvas.dot((canvas.x(one), canvas.y(other)), 1.8, "dot dot-0", "")
     far = float(np.abs(x - y).max(initial=0.0))
     canvas.describe(
-        f"Shares of cells of the {name} margins: synthetic against original",
+        say("figures.margins.title", name=name),
         [
-            f"{counted(found.n_cells, 'cell')} of at least 10 original records.",
-            f"The largest difference is {far:.4f}.",
+            say("figures.margins.cells", n=found.n_cells),
+            say("figures.margins.largest", difference=far),
         ],
     )
-    canvas.x_axis(marks, "share in the original (across), in the synthetic files (up)")
+    canvas.x_axis(marks, say("figures.margins.axis"))
 
 
 @drawing
@@ -126,11 +125,11 @@ def share_intervals(canvas: Canvas, shares: Sequence[ShareFacts]) -> None:
         ):
             if found is None or math.isnan(found.estimate):
                 continue
-            tip = f"{who}: {interval(found)}"
+            tip = f"{say(f'figures.shares.{who}')}: {interval(found)}"
             ends = (max(found.lower, 0.0), found.estimate, min(found.upper, 1.0))
             canvas.interval(ends, canvas.cursor + 6, tip, kinds)
             said.append(f"{share.text}, {tip}.")
             canvas.cursor += 12
         canvas.cursor += 4
-    canvas.describe("Probabilities within households, original and synthetic", said)
-    canvas.end_rows("probability; above from the original, below from the synthetic files")
+    canvas.describe(say("figures.shares.title"), said)
+    canvas.end_rows(say("figures.shares.axis"))
