@@ -7,7 +7,7 @@ samples enter a figure; all results of a figure are of samples of one size.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from unikat.report.pages.canvas import Canvas, drawing, line_height, span
@@ -71,9 +71,7 @@ def cutoffs(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     canvas.x_axis(_SHARES, say("figures.cutoffs.axis"))
     canvas.describe(
         say("figures.cutoffs.title"),
-        _spoken(
-            results, lambda one: say("figures.cutoffs.at", cutoff=f"{one.cutoff:g}", **_both(one))
-        ),
+        _spoken(results, "figures.cutoffs.at"),
     )
 
 
@@ -87,7 +85,7 @@ def trade_off(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     canvas.x_axis(_SHARES, say("figures.trade_off.axis"))
     canvas.describe(
         say("figures.trade_off.title"),
-        _spoken(results, lambda one: say("figures.trade_off.at", **_both(one))),
+        _spoken(results, "figures.trade_off.at"),
     )
 
 
@@ -117,11 +115,12 @@ def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> 
     canvas.describe(say("figures.calibration.title", measure=measure), said)
 
 
-def _spoken(results: Sequence[ModelScore], words: Callable[[CutoffScore], str]) -> list[str]:
+def _spoken(results: Sequence[ModelScore], code: str) -> list[str]:
     """Numbers at ten cut-offs, a sentence per model."""
     every = N_CUTOFFS // 10
     return [
-        f"{result.model}: {', '.join(map(words, result.cutoffs[::every]))}." for result in results
+        f"{result.model}: {', '.join(_at(code, one) for one in result.cutoffs[::every])}."
+        for result in results
     ]
 
 
@@ -151,11 +150,13 @@ def _square(canvas: Canvas, results: Sequence[ModelScore]) -> None:
     canvas.y_axis(_SHARES)
 
 
-def _both(one: CutoffScore) -> dict[str, str]:
-    """Shares of false negatives and false positives, as facts of a sentence."""
-    shares = {"negative": one.false_negative, "positive": one.false_positive}
-    none = say("figures.cutoffs.none")
-    return {name: none if one is None else percent(one) for name, one in shares.items()}
+def _at(code: str, one: CutoffScore) -> str:
+    """Say the shares of false negatives and false positives at a cut-off."""
+    negative, positive = (
+        say("figures.cutoffs.none") if share is None else percent(share)
+        for share in (one.false_negative, one.false_positive)
+    )
+    return say(code, cutoff=f"{one.cutoff:g}", negative=negative, positive=positive)
 
 
 def _some(lines: list[tuple[float, float, float, bool]]) -> list[tuple[float, float, float, bool]]:
