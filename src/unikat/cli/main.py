@@ -15,8 +15,8 @@ import click
 from unikat._version import __version__
 from unikat.cli._boundary import Stops, open_streams, quiet_libraries, stopping, tell_unforeseen
 from unikat.cli._output import quietly_closed, tell, write_any_character
-from unikat.cli.apply import apply
 from unikat.cli.commands import (
+    apply,
     assess,
     attack,
     compare,
@@ -26,8 +26,8 @@ from unikat.cli.commands import (
     report,
     synthesize,
     verify,
+    web,
 )  # fmt: skip
-from unikat.cli.web import web
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all

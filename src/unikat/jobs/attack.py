@@ -27,7 +27,6 @@ from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
 from unikat.report.folders.assessment import load
-from unikat.report.folders.attack import table as attack_table
 from unikat.report.folders.outputs import RECORDS
 from unikat.report.folders.synthesis import fit_beside
 from unikat.report.pages.attack import render
@@ -65,7 +64,16 @@ class Attacks(Tabled):
         return render(summary)
 
     def _table(self) -> pa.Table:
-        return attack_table(self.summary)
+        rows = []
+        for result in self.summary.attacks:
+            row: dict[str, object] = {"attack": result.name, "target": result.target, "n": result.n}
+            for name in ("rate", "compared", "baseline", "excess"):
+                found = getattr(result, name)
+                for part in ("value", "lower", "upper"):
+                    column = name if part == "value" else f"{name}_{part}"
+                    row[column] = None if found is None else getattr(found, part)
+            rows.append(row)
+        return pa.Table.from_pylist(rows)
 
     def __repr__(self) -> str:
         return "\n".join(terminal_lines(self.summary))

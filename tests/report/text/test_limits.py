@@ -12,8 +12,7 @@ import pytest
 from unikat import HDP, CellTable, IndividualRisk, Key, Superpopulation1, Superpopulation2
 from unikat.data.design import Sampling
 from unikat.data.table import Margin
-from unikat.report.facts.design import design_result
-from unikat.report.facts.margins import margin_results
+from unikat.report.facts.design import design_result, margin_results
 from unikat.report.facts.result import sample_facts
 from unikat.report.text import limits, overview
 from unikat.spec.tables import DesignSpec

@@ -23,9 +23,8 @@ from unikat.inference.diagnostics import Sampled
 from unikat.models.base import Uncertainty
 from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
-from unikat.report.facts.design import DesignResult, design_result
+from unikat.report.facts.design import DesignResult, MarginResult, design_result, margin_results
 from unikat.report.facts.households import HouseholdsResult, households_result
-from unikat.report.facts.margins import MarginResult, margin_results
 from unikat.report.facts.registry import THRESHOLDS, RegistryResult
 from unikat.report.facts.sensitivity import SensitivityFacts, sensitivity
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
