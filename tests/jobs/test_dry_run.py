@@ -381,6 +381,8 @@ def test_the_command_prints_words_or_json_or_nothing(
         assert 0 < told["seconds"]["lower"] < told["seconds"]["upper"] < math.inf
         assert main([name, *command, *options, "--quiet"]) == 0
         assert capsys.readouterr().out == ""
+    assert main(["attack", *command, *each["attack"], "--language", "es"]) == 0
+    assert "Ensayo: no se escribió nada." in capsys.readouterr().out
     assert main(["assess", *command, "--population-size", "3"]) == 1
     assert "Error:" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

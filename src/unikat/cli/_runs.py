@@ -57,7 +57,7 @@ def run_command(
             from unikat.files.json import facts_text
             from unikat.report.text.language import speaking
 
-            found, folder = _run(kind, source, values)
+            found, folder, language = _run(kind, source, values)
             if found is None:
                 tell(
                     f"Interrupted. What was done is kept in {folder}; to continue, give the same "
@@ -67,7 +67,7 @@ def run_command(
             if values["as_json"]:
                 say(facts_text(found.summary).rstrip())
             elif not values["quiet"]:
-                with speaking(found.spec.report.language):
+                with speaking(language):
                     show(found, folder)
             return end(kind, found, folder, allow_unconverged=values["allow_unconverged"])
 
@@ -80,7 +80,7 @@ def run_command(
 
 
 def _run(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None) -> Any:
-    """Make the run that a command line asks for: return its answer and its folder.
+    """Make the run that a command line asks for: return its answer, folder and language.
 
     There is no answer (None) if Ctrl-C came before there was one. `run` is made in place of the run
     of the kind.
@@ -103,8 +103,8 @@ def _run(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None
                 watcher=watcher,
             )
     except Unfinished:
-        return None, folder
-    return found, folder
+        found = None
+    return found, folder, spec.report.language
 
 
 def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> int:
@@ -113,13 +113,15 @@ def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> in
 
     from unikat.files.json import json_text
     from unikat.report.text.dry_run import lines
+    from unikat.report.text.language import speaking
 
     foresee = getattr(import_module("unikat.jobs.dry_run"), f"of_{kind.noun}")
-    found, _ = _run(kind, source, values, foresee)
+    found, _, language = _run(kind, source, values, foresee)
     if values["as_json"]:
         say(json_text(asdict(found)).rstrip())
     elif not values["quiet"]:
-        say("\n".join(["", *lines(found), ""]))
+        with speaking(language):
+            say("\n".join(["", *lines(found), ""]))
     return DONE
 
 
