@@ -81,9 +81,10 @@ def run_case(case: int, folder: Path) -> str:
             seconds[m, 0] += (time.process_time() - begin) / SWEEPS
             if sweep <= SWEEPS // 2 or sweep % (SWEEPS // 2 // KEPT):
                 continue
-            for place, left_out in enumerate((None, companions)):
-                begin = time.process_time()
-                chances = exposure.chances(stream, model, state, given, cells, left_out)
+            persons = state._replace(homes=()), given._replace(homes=None)
+            for place, fitted in enumerate((persons, (state, given))):
+                left_out, begin = (None, companions)[place], time.process_time()
+                chances = exposure.chances(stream, model, *fitted, cells, left_out)
                 seconds[m, 1 + place] += (time.process_time() - begin) / KEPT
                 found[m, place] += exposure.risk(chances, ones, False)[0].sum() / KEPT
             kept.append(exposure.probabilities(chances))

@@ -7,8 +7,9 @@ unobserved unit, so his risk is that of a population of the n records: every def
 smallest combination of the population is that of the file. No model is asked, unless missing keys
 are integrated over.
 
-Every measure of a margin falls as its keys are made coarser, and depends on nothing else. So what
-the search has found of a scenario is known of all plans that are as coarse in its own keys.
+Every measure of a margin falls as its keys are made coarser (see `search`), and depends on nothing
+else. So what the search has found of a scenario is known of all plans that are as coarse in its own
+keys.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """The recoding that loses least information among those that reach a target, and the frontier.
 
 Recodings of all keys form a product of partial orders: one plan is coarser than another if each of
-its keys is. Coarser plans have at most the risk and at least the loss of finer ones. A plan that
-misses the target therefore rules out all finer ones. The search looks at the plan that loses least
-among those not ruled out; if it misses the target, its keys are made coarser, one after another, as
-long as the target is still missed, and all plans finer than what comes out are ruled out. Which key
-is made coarser first is asked of the plans that are left: the step that rules out most of them for
-what it loses. A plan that reaches the target on the way is made finer as long as it does, and what
-loses more than it is not looked at any more. The first plan that reaches the target loses least of
-all.
+its keys is. Coarser plans have at most the risk and at least the loss of finer ones: the loss
+always, the risk but for keys that members of sampled households share, whose law is that of the
+coarser keys and no sum (`models.mixtures.homes`). A plan that misses the target therefore rules out
+all finer ones. The search looks at the plan that loses least among those not ruled out; if it
+misses the target, its keys are made coarser, one after another, as long as the target is still
+missed, and all plans finer than what comes out are ruled out. Which key is made coarser first is
+asked of the plans that are left: the step that rules out most of them for what it loses. A plan
+that reaches the target on the way is made finer as long as it does, and what loses more than it is
+not looked at any more. The first plan that reaches the target loses least of all.
 
 Many keys of many levels have thousands of plans at the border of what reaches the target, and a
 proof needs a look at most of them. After `MOST_LOOKS` the search takes the best plan so far, no key

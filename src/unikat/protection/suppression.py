@@ -21,8 +21,9 @@ A value that was missing before matches every level, in both readings.
 **To suppress never makes a record worse.** What a record shows after further suppression agrees
 with all that agreed before, since two patterns agree if they do so in each key by itself, and a key
 that becomes missing in either agrees with everything; so the number of matches never falls. The
-risk of a margin never grows as it loses a key, and other records' suppressions leave it alone. So
-a safe record stays safe whatever else is suppressed.
+risk of a margin does not grow as it loses a key (where households share the key, but for the error
+of its law: `mixtures.homes`), and other records' suppressions leave it alone. So a safe record
+stays safe whatever else is suppressed.
 
 **The reading "true" is solved exactly.** No record's safety depends on what is suppressed in
 another, so the cheapest solution is that of each record: the cheapest set of keys that makes it

@@ -423,7 +423,9 @@ class Posterior:
     ) -> Iterator[tuple[Float64, Float64]] | None:
         """Expected persons truly in recoded cells, and others whom PRAM would put there.
 
-        PRAM acts on each profile of a mixture by itself, so that the second is exact.
+        PRAM acts on each profile of a mixture by itself, so that the second is exact, but for keys
+        that members of sampled households share: there the law of both levels is that of the
+        perturbed keys, which in trials was off by some percent.
 
         Parameters
         ----------

@@ -232,6 +232,51 @@ def test_a_key_that_tells_the_size_stands_for_it():
     assert homes.members[5] == pytest.approx(3.5)
 
 
+def test_a_key_of_many_levels_does_not_tell_the_size():
+    """The only household of a level has its mean size, which says nothing."""
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(1, 7, 200)
+    home = np.repeat(np.arange(200), sizes)
+    fine = rng.permutation(1000)[:200][home]
+    codes = np.column_stack([rng.integers(0, 4, len(home)), fine])
+    keys = [Key.of_size("AGE", 4), Key.of_size("STREET", 1000)]
+    table = CellTable.from_codes(codes, keys, 9000)
+    homes = homes_of(replace(table, households=home.astype(np.int32)), LatentClass())
+    assert homes.sized == 1
+    assert homes.members.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@MIXTURES
+def test_members_who_differ_or_are_not_known_have_the_share_that_they_have(model):
+    rng = np.random.default_rng(9)
+    sizes = rng.integers(1, 5, 400)
+    home = np.repeat(np.arange(400), sizes)
+    region = rng.integers(0, 3, 400)[home]
+    region[rng.random(len(home)) < 0.06] = 4
+    region[rng.random(len(home)) < 0.01] = 3
+    known = Key(name="REGION", levels=(*"abcd", None), labels=(*"abcd", "missing"))
+    keys = [Key.of_size("AGE", 4), known]
+    codes = np.column_stack([rng.integers(0, 4, len(home)), region])
+    table = CellTable.from_codes(codes, keys, 9000)
+    table = replace(table, households=home.astype(np.int32))
+    assert homes_of(table, LatentClass()).columns.tolist() == [1]
+    stream, state, data = fitted(model, table, 20)
+    (told,) = data.homes.told
+    assert told.sum(axis=1) == pytest.approx(np.ones(5))
+    margins = np.column_stack((np.full(5, -1), np.arange(5))).astype(np.int32)
+    found = model.cell_probabilities(stream, state, data, margins)
+    exact = data._replace(homes=data.homes._replace(told=(None,), found={}))
+    of_homes = model.cell_probabilities(stream, state, exact, margins)
+    np.testing.assert_allclose(found, of_homes @ told, rtol=1e-9)
+    assert found.sum() == pytest.approx(1.0, abs=1e-6)
+    shares = np.bincount(region, minlength=5) / len(region)
+    np.testing.assert_allclose(found, shares, atol=0.05)
+    assert found[4] > 0.7 * shares[4]
+    assert found[3] > 0.3 * shares[3]
+    # As members of households that have this value it would be next to nothing.
+    assert of_homes[4] < 0.3 * shares[4]
+
+
 def test_the_commonest_known_value_of_the_members_is_that_of_the_household():
     codes = [[m % 4, -1 if m == 2 else home % 3] for home in range(40) for m in range(4)]
     codes[0][1] = 2

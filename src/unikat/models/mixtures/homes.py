@@ -21,24 +21,37 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
+from unikat._typing import Float64, Int32, Int64
 from unikat.data.companions import Companions, Members
 from unikat.data.keys import Key
 from unikat.data.shared_keys import shared_keys
 from unikat.data.table import CellTable
+from unikat.kernels import latent_class as kernels
 from unikat.models.base import AnyModel, Info, Model, Stream
 from unikat.models.groups import Groups
-from unikat.models.records import in_blocks, rows_of
+from unikat.models.records import rows_of, sorted_places
 
 State = TypeVar("State", bound=Any)
 Data = TypeVar("Data", bound=Any)
 
 TELLS_SIZE = 0.9
-"""Share of the variance of the size that a shared key explains from which it stands for the size,
-such as the number of members, topcoded or not."""
+"""Share of the variance of the size that a shared key predicts, from the other households of its
+level, from which it stands for the size: such as the number of members, topcoded or not."""
 _CHAINS = 1 << 20
 """Households have the random numbers of chains that no fit of persons has."""
 _MOST_KEPT, _MOST_BYTES = 8, 1 << 20
+_ASKED = b"homes"
+
+
+class Asked(NamedTuple):
+    """Cells whose law is asked for."""
+
+    shared: Int32
+    """(n, n_keys): the cells, with all but the shared keys left out."""
+    rows: Int32
+    """(n_distinct, n_shared): rows of a profile of all keys, sorted; see `Homes.law`."""
+    place: Int64
+    """(n,): which of these each cell has."""
 
 
 class Homes(NamedTuple):
@@ -57,59 +70,72 @@ class Homes(NamedTuple):
     """The key of households that stands for the size."""
     members: Float64
     """Mean size of the households that have each of its levels."""
-    found: dict[int, tuple[bytes, Int32]]
-    """Cells that were asked for, with all but the shared keys left out."""
+    told: tuple[Float64 | None, ...]
+    """(n_levels, n_levels) of each shared key: share of the members of a household of the first
+    level who have the second, where not all have that of the household; else None."""
+    found: dict[int, tuple[bytes, Asked]]
+    """What was asked for last, by its place in memory."""
 
-    def shared(self, cells: Int32) -> Int32:
-        """Leave out all but the shared keys of cells (n, n_keys).
+    def asked(self, cells: Int32, groups: Groups | None) -> Asked:
+        """Lay out cells (n, n_keys), of groups of levels if these are given.
 
         What is made of few cells is kept, so that what mixtures keep of these is found again.
         """
         if cells.nbytes > _MOST_BYTES:
-            return self._shared(cells)
-        place, content = cells.__array_interface__["data"][0], cells.tobytes()
-        kept = self.found.get(place)
-        if kept is not None and kept[0] == content:
-            return kept[1]
-        shared = self._shared(cells)
-        if len(self.found) < _MOST_KEPT or place in self.found:
-            self.found[place] = content, shared
-        return shared
+            return self._laid_out(cells, groups)
+        content = cells.tobytes()
+        if groups is not None:
+            kept = groups.found.get(_ASKED)
+            if kept is None or kept[0] != content:
+                kept = groups.found[_ASKED] = content, self._laid_out(cells, groups)
+            found: Asked = kept[1]
+            return found
+        place = cells.__array_interface__["data"][0]
+        last = self.found.get(place)
+        if last is None or last[0] != content:
+            if len(self.found) >= _MOST_KEPT:
+                self.found.clear()
+            last = self.found[place] = content, self._laid_out(cells, None)
+        return last[1]
 
-    def _shared(self, cells: Int32) -> Int32:
+    def _laid_out(self, cells: Int32, groups: Groups | None) -> Asked:
         shared = np.full_like(cells, -1)
         shared[:, self.columns] = cells[:, self.columns]
-        return shared
+        offsets, n_rows = self.offsets, int(self.offsets[-1])
+        if groups is not None:
+            offsets, n_rows = groups.offsets, len(groups.starts)
+        rows = rows_of(shared, offsets)[:, self.columns]
+        if self.sized < len(self.columns):
+            # Any level: the mean size of all.
+            rows[rows[:, self.sized] < 0, self.sized] = n_rows
+        order = sorted_places(rows)
+        rows = rows[order]
+        first = np.r_[True, (rows[1:] != rows[:-1]).any(axis=1)][: len(rows)]
+        place = np.empty(len(rows), np.int64)
+        place[order] = np.cumsum(first) - 1
+        return Asked(shared, np.ascontiguousarray(rows[first]), place)
 
-    def law(self, state: Any, cells: Int32, groups: Groups | None) -> Float64:
-        """P(h) of the shared keys of cells (n, n_keys), of groups of levels if these are given."""
+    def law(self, state: Any, asked: Asked, groups: Groups | None) -> Float64:
+        """P(h) of the shared keys of cells, (n,)."""
         profile = state.theta.astype(np.float64)
         first, end = self.home_offsets[self.sized : self.sized + 2]
         profile[first:end] *= self.members[:, None]
         members = profile[first:end].sum(axis=0)
         theta = np.zeros((int(self.offsets[-1]), profile.shape[1]))
-        for key, column in enumerate(self.columns):
-            rows = slice(*self.home_offsets[key : key + 2])
-            theta[self.offsets[column] : self.offsets[column + 1]] = profile[rows]
+        for key, (column, told) in enumerate(zip(self.columns, self.told, strict=True)):
+            of_homes = profile[self.home_offsets[key] : self.home_offsets[key + 1]]
+            theta[self.offsets[column] : self.offsets[column + 1]] = (
+                of_homes if told is None else told.T @ of_homes
+            )
         if groups is not None:
             theta = groups.sums(theta)
-        offsets = self.offsets if groups is None else groups.offsets
-
-        def probabilities(cells: Int32) -> Float64:
-            rows = rows_of(cells, offsets)
-            product = np.repeat(state.weights[None], len(cells), axis=0)
-            for key, column in enumerate(self.columns):
-                row = rows[:, column]
-                known = row >= 0
-                product[known] *= theta[row[known]]
-                if key == self.sized:
-                    product[~known] *= members
-            if self.sized == len(self.columns):
-                product *= members
-            total: Float64 = product.sum(axis=1)
-            return total
-
-        return in_blocks(probabilities, cells) / float(state.weights @ members)
+        weights = state.weights
+        if self.sized == len(self.columns):
+            weights = weights * members
+        p = np.empty(len(asked.rows))
+        kernels.probabilities(asked.rows, np.vstack((theta, members)), weights, p)
+        found: Float64 = p[asked.place] / float(state.weights @ members)
+        return found
 
 
 def homes_of(table: CellTable, model: AnyModel) -> Homes | None:
@@ -124,22 +150,23 @@ def homes_of(table: CellTable, model: AnyModel) -> Homes | None:
     assert table.households is not None
     columns = np.flatnonzero([key in shared for key in table.keys])
     home = np.unique(table.households, return_inverse=True)[1]
-    sizes = np.bincount(home)
-    codes = np.column_stack(
-        [_of_homes(home, table.cells[table.record_cell, j], len(sizes)) for j in columns]
-    )
+    sizes, found, told = np.bincount(home), [], []
+    for j in columns:
+        codes, key = table.cells[table.record_cell, j].astype(np.int64), table.keys[j]
+        found.append(_of_homes(home, codes, key.missing_level, len(sizes)))
+        told.append(_told(found[-1][home], codes, key.n_levels))
     keys = [table.keys[j] for j in columns]
-    explained = [_explained(codes[:, k], sizes) for k in range(len(keys))]
-    sized = int(np.argmax(explained))
-    if explained[sized] < TELLS_SIZE:
+    predicted = [_predicted(codes, sizes) for codes in found]
+    sized = int(np.argmax(predicted))
+    if predicted[sized] < TELLS_SIZE:
         sized = len(keys)
         keys.append(Key.of_size("size", max(int(sizes.max()), 2)))
-        codes = np.column_stack((codes, sizes - 1))
+        found.append(sizes - 1)
         members = np.arange(1.0, keys[-1].n_levels + 1.0)
     else:
-        members = _mean_sizes(codes[:, sized], sizes, keys[sized].n_levels)
-    n_homes = max(len(sizes), round(table.n_units * len(sizes) / table.n_records))
-    homes = CellTable.from_codes(codes.astype(np.int32), keys, n_homes)
+        n, total = _by_level(found[sized], sizes, keys[sized].n_levels)
+        members = np.where(n > 0, total / np.maximum(n, 1), sizes.mean())
+    homes = CellTable.from_codes(np.column_stack(found).astype(np.int32), keys, len(sizes))
     return Homes(
         model=model,
         data=model.prepare(homes),
@@ -148,37 +175,52 @@ def homes_of(table: CellTable, model: AnyModel) -> Homes | None:
         home_offsets=np.concatenate(([0], np.cumsum(homes.n_levels))),
         sized=sized,
         members=members,
+        told=tuple(told),
         found={},
     )
 
 
-def _of_homes(home: Int64, codes: Int32, n_homes: int) -> Int64:
-    """Commonest known code of the members of each household, the first of several; -1 if none."""
+def _of_homes(home: Int64, codes: Int64, missing_level: int | None, n_homes: int) -> Int64:
+    """Commonest known code of the members of each household, the first of several; -1 if none.
+
+    A level that means missing is that of a household all of whose members have it.
+    """
     known = codes >= 0
-    pairs, times = np.unique(
-        np.stack((home[known], codes[known].astype(np.int64))), axis=1, return_counts=True
-    )
+    pairs, times = np.unique(np.stack((home[known], codes[known])), axis=1, return_counts=True)
+    if missing_level is not None:
+        times = np.where(pairs[1] == missing_level, 0, times)
     order = np.lexsort((-pairs[1], times))
     found = np.full(n_homes, -1, np.int64)
     found[pairs[0, order]] = pairs[1, order]
     return found
 
 
-def _explained(codes: Int64, sizes: Int64) -> float:
-    """Share of the variance of the sizes of households (n,) that is between their codes."""
+def _told(of_home: Int64, codes: Int64, n_levels: int) -> Float64 | None:
+    """Share of the members of households of each level who have each level, by record."""
+    known = codes >= 0
+    if np.array_equal(of_home[known], codes[known]):
+        return None
+    times = np.zeros((n_levels, n_levels))
+    np.add.at(times, (of_home[known], codes[known]), 1.0)
+    n = times.sum(axis=1, keepdims=True)
+    shares: Float64 = np.where(n > 0.0, times / np.maximum(n, 1.0), np.eye(n_levels))
+    return shares
+
+
+def _by_level(codes: Int64, sizes: Int64, n_levels: int) -> tuple[Int64, Float64]:
+    """Households of each level, and their members."""
+    known = codes >= 0
+    n: Int64 = np.bincount(codes[known], minlength=n_levels)
+    return n, np.bincount(codes[known], sizes[known], n_levels).astype(np.float64)
+
+
+def _predicted(codes: Int64, sizes: Int64) -> float:
+    """Share of the variance of sizes (n,) that the other households of the same code predict."""
     if sizes.var() == 0.0:
         return 0.0
-    means = _mean_sizes(codes, sizes, int(codes.max()) + 1)
-    # The last is that of -1, missing.
-    return 1.0 - float(np.mean((sizes - np.append(means, sizes.mean())[codes]) ** 2) / sizes.var())
-
-
-def _mean_sizes(codes: Int64, sizes: Int64, n_levels: int) -> Float64:
-    """Mean size of the households with each level, (n_levels,); of all where none has it."""
-    known = codes >= 0
-    n = np.bincount(codes[known], minlength=n_levels)
-    total = np.bincount(codes[known], sizes[known], n_levels)
-    return np.where(n > 0, total / np.maximum(n, 1), sizes.mean())
+    n, total = (part[codes] for part in _by_level(codes, sizes, int(codes.max()) + 1))
+    others = np.where((codes >= 0) & (n > 1), (total - sizes) / np.maximum(n - 1, 1), sizes.mean())
+    return 1.0 - float(np.mean((sizes - others) ** 2) / sizes.var())
 
 
 class OfPersons(Model[State, Data]):
@@ -292,16 +334,13 @@ class OfPersons(Model[State, Data]):
         homes: Homes | None = data.homes
         if homes is None:
             return self._thinned(stream, state, data, cells, p, companions, groups)
-        some: Bool = companions.some
-        of, cells = companions.taken(some), cells[some]
-        nothing = np.zeros(len(cells))
+        asked, nothing = homes.asked(cells, groups), np.zeros(len(cells))
         both, of_keys = (
-            self._thinned(stream, state, data, asked, nothing, of, groups)
-            for asked in (cells, homes.shared(cells))
+            self._thinned(stream, state, data, these, nothing, companions, groups)
+            for these in (cells, asked.shared)
         )
-        out = p.copy()
-        out[some] = _joint(both, of_keys, homes.law(state.homes, cells, groups))
-        return out
+        law = homes.law(state.homes, asked, groups)
+        return np.where(companions.some, _joint(both, of_keys, law), p)
 
     def cost(self, data: Data) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
@@ -309,6 +348,7 @@ class OfPersons(Model[State, Data]):
         homes = data.homes
         if homes is None:
             return sweep, cell
+        # The households' law is that of few distinct combinations.
         return sweep + homes.model.cost(homes.data)[0], 2.0 * cell
 
     def _of_both(
@@ -318,8 +358,9 @@ class OfPersons(Model[State, Data]):
         p, homes = self._probabilities(stream, state, data, cells, groups), data.homes
         if homes is None or not len(cells):
             return p
-        of_keys = self._probabilities(stream, state, data, homes.shared(cells), groups)
-        return _joint(p, of_keys, homes.law(state.homes, cells, groups))
+        asked = homes.asked(cells, groups)
+        of_keys = self._probabilities(stream, state, data, asked.shared, groups)
+        return _joint(p, of_keys, homes.law(state.homes, asked, groups))
 
 
 def _joint(both: Float64, of_keys: Float64, law: Float64) -> Float64:

@@ -89,6 +89,7 @@ def _clusters(result: Result) -> str:
     apart = MODELS[result.fitted_model].leaves_out_companions
     return about(result)(
         "households.sampled",
+        apart and bool(result.sample.n_shared_keys) and "limits.households.shared",
         f"limits.households.{'left_out' if apart else 'one_by_one'}",
         apart and result.model == AUTO and "limits.households.calibrated",
     )
