@@ -300,3 +300,15 @@ def test_a_state_of_a_file_has_to_fit_the_households_too():
     assert not model.state_fits(state._replace(homes=state.homes._replace(z=z)), data, start)
     alone = model.prepare(replace(sample(), households=None))
     assert not model.state_fits(state, alone, start)
+
+
+def test_one_large_household_does_not_hide_the_key_of_the_size():
+    rng = np.random.default_rng(7)
+    sizes = np.r_[np.repeat([1, 2, 3], 10), 30]
+    home = np.repeat(np.arange(31), sizes)
+    level = np.unique(sizes, return_inverse=True)[1]
+    codes = np.column_stack([rng.integers(0, 4, len(home)), level[home]])
+    table = CellTable.from_codes(codes, [Key.of_size("AGE", 4), Key.of_size("SIZE", 4)], 9000)
+    homes = homes_of(replace(table, households=home.astype(np.int32)), LatentClass())
+    assert homes.sized == 0
+    assert homes.members.tolist() == [1, 2, 3, 30]

@@ -215,12 +215,16 @@ def _by_level(codes: Int64, sizes: Int64, n_levels: int) -> tuple[Int64, Float64
 
 
 def _predicted(codes: Int64, sizes: Int64) -> float:
-    """Share of the variance of sizes (n,) that the other households of the same code predict."""
-    if sizes.var() == 0.0:
-        return 0.0
+    """Share of the variance of sizes (n,) that the other households of the same code predict.
+
+    Of households that have others; 0 if most are the only ones of their code.
+    """
     n, total = (part[codes] for part in _by_level(codes, sizes, int(codes.max()) + 1))
-    others = np.where((codes >= 0) & (n > 1), (total - sizes) / np.maximum(n - 1, 1), sizes.mean())
-    return 1.0 - float(np.mean((sizes - others) ** 2) / sizes.var())
+    some = (codes >= 0) & (n > 1)
+    if 2 * some.sum() < len(sizes) or sizes[some].var() == 0.0:
+        return 0.0
+    others = (total[some] - sizes[some]) / (n[some] - 1)
+    return 1.0 - float(np.mean((sizes[some] - others) ** 2) / sizes[some].var())
 
 
 class OfPersons(Model[State, Data]):
