@@ -400,17 +400,20 @@ def test_a_full_disk(
     assert left <= {"sampling.checkpoint", ".unikat"}
 
 
-@pytest.mark.parametrize("command", ["assess", "synthesize"])
+@pytest.mark.parametrize("command", ["assess", "synthesize", "compare"])
 def test_a_full_disk_keeps_the_run_that_is_replaced(
     people: Path, here: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     run = [command, "people.csv", *FEW, "--out", "out", "--quiet"]
-    run += ["--keys", "AGE,SEX,WORK", "--model", "latent-class", "--allow-unconverged"]
-    if command == "assess":
+    model = "--models" if command == "compare" else "--model"
+    run += ["--keys", "AGE,SEX,WORK", model, "latent-class", "--allow-unconverged"]
+    if command != "synthesize":
         run += ["--population-size", "9000"]
+    if command == "compare":
+        run += ["--held-out", "0"]
     assert main(run) == 0
-    before = {path.name: path.read_bytes() for path in (here / "out").iterdir()}
-    assert "sampling.checkpoint" in before
+    before = content(here / "out")
+    (kept,) = (path for path in before if path.name == "sampling.checkpoint")
 
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -419,11 +422,15 @@ def test_a_full_disk_keeps_the_run_that_is_replaced(
         patch.setattr(os, "fsync", full)
         assert main([*run, "--overwrite", "--seed", "2"]) == 1
     assert "The earlier checkpoint is still whole" in " ".join(capsys.readouterr().err.split())
-    assert {path.name: path.read_bytes() for path in (here / "out").iterdir()} == before
+    assert content(here / "out") == before
     # It is replaced as soon as there is another.
     assert main([*run, "--overwrite", "--seed", "2"]) == 0
-    after = (here / "out" / "sampling.checkpoint").read_bytes()
-    assert after != before["sampling.checkpoint"]
+    assert content(here / "out")[kept] != before[kept]
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    """All files of a folder and of those in it."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_an_unconverged_run_without_its_checkpoint_is_not_called_finished(

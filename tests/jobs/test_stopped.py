@@ -108,6 +108,7 @@ def test_what_is_kept_of_another_run_is_refused_and_replaced() -> None:
     with pytest.raises(OutputError, match=r"belongs to another run .*seed"):
         run("verify", "out", resume=True, options={"seed": 2})
     found = run("verify", "out", overwrite=True, options={"seed": 2})
+    assert {path.name for path in Path("out", FITS).iterdir()} == {"original", "protected"}
     assert numbers(found) == numbers(run("verify", "whole", options={"seed": 2}))
 
 

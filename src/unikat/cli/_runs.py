@@ -104,7 +104,8 @@ def _run(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None
             )
     except Unfinished:
         found = None
-    return found, folder, spec.report.language
+    asked: Any = spec
+    return found, folder, asked.report.language
 
 
 def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> int:

@@ -308,23 +308,26 @@ def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callabl
 def _keeping(job: Job[Any], store: FitStore, run: Callable[[Job[Any]], Answer]) -> Answer:
     """Make a run of several fits, which are kept until all have converged.
 
-    Those of a run that is replaced go; so do those of one that is refused, unless it was resumed.
+    Those of a run that is replaced go once there are others: on a full disk there never are. Those
+    of one that is refused go, unless it was resumed.
     """
-    if job.overwrite:
-        store.clear()
+    earlier = store.kept() if job.overwrite else set()
     try:
         answer: Any = run(job)
     except (SpecError, DataError):
         if not (job.resume or job.kind.extends):
-            store.clear()
+            store.clear(store.kept() - earlier)
         raise
     except KeyboardInterrupt:
-        if not store.folder.exists():
+        if store.kept() <= earlier:
             raise
         raise Unfinished(
             f"Interrupted. What was done is kept in {job.folder}; continue with "
             f"{option('resume', True)}."
         ) from None
+    finally:
+        if not store.kept() <= earlier:
+            store.clear(store.kept() & earlier)
     if answer.converged and not job.kind.extends:
         store.clear()
     found: Answer = answer

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
@@ -65,8 +65,17 @@ class FitStore:
         """Where the chains of a fit are kept."""
         return Checkpoint(folder=self.folder / name, resume=self.resume)
 
-    def clear(self) -> None:
-        """Delete what is kept there, also by fits inside of fits, and nothing else.
+    def kept(self) -> set[tuple[Path, int]]:
+        """Return all files that are kept there, and when each was written, in nanoseconds."""
+        names = {FINISHED, checkpoints.FILE_NAME}
+        return {
+            (path, path.lstat().st_mtime_ns)
+            for folder, _, files in os.walk(self.folder)
+            for path in (Path(folder, name) for name in names.intersection(files))
+        }
+
+    def clear(self, some: Collection[tuple[Path, int]] | None = None) -> None:
+        """Delete what is kept there, or some of it, and nothing else.
 
         Raises
         ------
@@ -74,9 +83,9 @@ class FitStore:
             If something cannot be deleted.
         """
         try:
-            for folder, _, files in os.walk(self.folder, topdown=False):
-                for name in {FINISHED, checkpoints.FILE_NAME}.intersection(files):
-                    Path(folder, name).unlink(missing_ok=True)
+            for path, _ in self.kept() if some is None else some:
+                path.unlink(missing_ok=True)
+            for folder, _, _ in os.walk(self.folder, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()
         except OSError as error:
