@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,7 @@ def test_an_unconverged_run_is_written_marked_and_resumed(
     run = ["assess", "spec.toml", "--out", "out"]
     assert main([*run, *FEW, "--quiet"]) == 2
     assert "--resume" in capsys.readouterr().err
-    assert (here / "out" / "sampling.checkpoint").exists()
+    assert (here / "out" / "fits" / "model" / "sampling.checkpoint").exists()
     assert not numbers(here / "out")["converged"]
     assert "Not converged." in (here / "out" / "report.html").read_text()
     refused(
@@ -185,7 +186,7 @@ def test_an_unconverged_run_is_written_marked_and_resumed(
     assert main([*run, *FEW, "--resume", "--allow-unconverged"]) == 0
     assert "NOT CONVERGED" in capsys.readouterr().out
     assert main([*run, "--resume", "--quiet"]) == 0
-    assert not (here / "out" / "sampling.checkpoint").exists()
+    assert not (here / "out" / "fits" / "model" / "sampling.checkpoint").exists()
     refused([*run, "--resume"], capsys, "is finished", "nothing to resume")
     assert main(["assess", "spec.toml", "--out", "straight", "--quiet"]) == 0
     assert numbers(here / "out") == numbers(here / "straight")
@@ -397,7 +398,7 @@ def test_a_full_disk(
     assert "the disk is full" in told
     assert "Traceback" not in told
     left = {path.name for path in (here / "people-unikat").glob("*")}
-    assert left <= {"sampling.checkpoint", ".unikat"}
+    assert left <= {"fits", ".unikat"}
 
 
 @pytest.mark.parametrize("command", ["assess", "synthesize", "compare"])
@@ -438,14 +439,14 @@ def test_an_unconverged_run_without_its_checkpoint_is_not_called_finished(
 ) -> None:
     run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000", "--out", "out"]
     assert main([*run, "--allow-unconverged"]) == 0
-    (here / "out" / "sampling.checkpoint").unlink()
-    refused([*run, "--resume"], capsys, "has not converged, but its checkpoint", "--overwrite")
+    shutil.rmtree(here / "out" / "fits")
+    refused([*run, "--resume"], capsys, "has not converged, but its fits", "--overwrite")
 
 
 def test_a_damaged_checkpoint(people: Path, here: Path, capsys: Any) -> None:
     run = ["assess", "people.csv", *COMMON, *FEW, "--population-size", "9000"]
     assert main(run) == 2
-    path = here / "people-unikat" / "sampling.checkpoint"
+    path = here / "people-unikat" / "fits" / "model" / "sampling.checkpoint"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)

@@ -144,7 +144,7 @@ def test_an_interrupted_choice_is_resumed(
     assert "Interrupted before a model was selected" in told
     assert "preliminary answer" in told
     assert "--resume" in told
-    kept = {"evidence", ".unikat", "result.json"}
+    kept = {"fits", ".unikat", "result.json"}
     assert {path.name for path in (here / "out").iterdir()} == kept
     refused(run, capsys, "already holds an unfinished assessment", "--resume", "--overwrite")
     refused(["report", "out"], capsys, "not hold a complete run")
@@ -190,7 +190,7 @@ def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
     try:
         end = time.monotonic() + 120
         answer = here / "out" / "result.json"
-        while not (answer.exists() and list(here.glob("out/evidence/*/*"))):
+        while not (answer.exists() and list(here.glob("out/fits/model/*/*"))):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < end
             time.sleep(0.1)
@@ -201,7 +201,7 @@ def test_ctrl_c_while_candidates_are_fitted(here: Path) -> None:
     assert process.returncode == 2, told
     assert "Traceback" not in told
     assert "--resume" in told
-    kept = {"evidence", ".unikat", "result.json"}
+    kept = {"fits", ".unikat", "result.json"}
     assert {path.name for path in (here / "out").iterdir()} == kept
 
 

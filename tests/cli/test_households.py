@@ -82,7 +82,7 @@ def test_a_run_answers_in_households(here: Path, homes: pd.DataFrame, capsys: An
     assert "chosen" not in found["fit"]
     assert "households alone estimates" in found["sentences"]["fit.before"]
     assert "households of seven surveys" in found["sentences"]["fit.model_error"]
-    assert not Path("out/evidence").exists() or not found["converged"]
+    assert not Path("out/fits").exists() or not found["converged"]
 
     report = Path("out/report.html").read_text()
     assert "Model uncertainty</h2>" in report
@@ -118,7 +118,7 @@ def test_a_run_that_was_interrupted_goes_on(here: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(comparing, "sample", interrupted)
     assert main(["assess", "homes.csv", "--out", "out", *options]) == 2
-    assert Path("out/evidence").exists()
+    assert Path("out/fits").exists()
     assert main(["assess", "homes.csv", "--out", "out", *options, "--resume"]) == 0
     for name in ("tau1", "tau2", "fit"):
         assert result()[name] == result("plain")[name]

@@ -141,7 +141,9 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(tmp_path: Path) -> None:
     )
     try:
         end = time.monotonic() + 120
-        while not (out / "sampling.checkpoint").exists() and time.monotonic() < end:
+        while (
+            not (out / "fits" / "model" / "sampling.checkpoint").exists() and time.monotonic() < end
+        ):
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)

@@ -16,10 +16,9 @@ import pytest
 
 import unikat
 from unikat.files.folder import MARK, owned
-from unikat.inference.checkpoint import FILE_NAME
 from unikat.report.folders.assessment import FILES
 from unikat.spec.from_options import specify
-from unikat.spec.kinds import ASSESS, CHECKPOINT, KINDS, Kind
+from unikat.spec.kinds import ASSESS, KINDS, Kind
 from unikat.spec.option import options_of
 from unikat.studies.store import FOLDER
 from unikat.web.app import make_app
@@ -132,7 +131,7 @@ def test_a_kind_is_complete(kind: Kind) -> None:
 
 def test_files_are_called_the_same_where_they_are_written() -> None:
     assert set(ASSESS.files) == set(FILES)
-    assert (CHECKPOINT, KINDS["evaluate"].work) == (FILE_NAME, (FOLDER,))
+    assert KINDS["evaluate"].work == (FOLDER,)
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -207,7 +207,7 @@ def test_a_run_of_somebody_else_is_not_continued(
     assert client.post("/resume/long", {}).status_code == 303
 
 
-@pytest.mark.parametrize("name", [EVENTS, REQUEST, "sampling.checkpoint"])
+@pytest.mark.parametrize("name", [EVENTS, REQUEST, "fits/model/sampling.checkpoint"])
 def test_a_run_with_links_is_neither_shown_nor_continued(
     client: Client, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_choice_that_no_list_has_is_kept(client: Client) -> None:
 
 
 def test_a_finished_run_without_work_is_not_resumed(client: Client, folder: Path) -> None:
-    (folder / "short" / ASSESS.work[0]).unlink()
+    shutil.rmtree(folder / "short" / ASSESS.work[0])
     answer = client.post("/resume/short", {})
     assert answer.status_code == 409
     assert "cannot be continued" in answer.text

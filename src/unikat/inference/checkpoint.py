@@ -67,36 +67,6 @@ class Checkpoint:
             ) from error
 
 
-class Earlier:
-    """The checkpoint of a run that is to be replaced.
-
-    It stays until the new run has something in its place: on a full disk it never has.
-    """
-
-    def __init__(self, checkpoint: Checkpoint | None) -> None:
-        """Look at what is there; None: nothing is to be replaced."""
-        self._checkpoint = checkpoint
-        self._found = self._now()
-
-    def is_there(self) -> bool:
-        """Whether the earlier checkpoint is still in its place."""
-        return self._found is not None and self._now() == self._found
-
-    def remove(self) -> None:
-        """Delete it, if it is still there."""
-        if self._checkpoint is not None and self.is_there():
-            self._checkpoint.remove()
-
-    def _now(self) -> tuple[int, int] | None:
-        if self._checkpoint is None:
-            return None
-        try:
-            found = self._checkpoint.path.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns
-
-
 def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None:
     """Write a checkpoint; the old one stays whole until the new one is on disk.
 

@@ -11,15 +11,14 @@ from unikat.data.frames import FrameKind
 from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, option
+from unikat.errors import SpecError
 from unikat.inference.chains import Plan
-from unikat.inference.checkpoint import Checkpoint, Earlier
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import read_sample
 from unikat.jobs.inputs import read_registry
-from unikat.jobs.job import Job, Unfinished, in_folder, plan_of
+from unikat.jobs.job import Job, in_folder, plan_of
 from unikat.models.auto import Auto
 from unikat.models.device import check_kernels
 from unikat.models.named import build_model
@@ -35,9 +34,8 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import ASSESS, EVIDENCE
+from unikat.spec.kinds import ASSESS, MODEL
 from unikat.studies.fit import check_registry, fit
-from unikat.studies.store import FitStore
 from unikat.zeros.conflicts import Handled
 
 
@@ -80,8 +78,7 @@ def assess(data: Any, **options: Any) -> Assessment:
 def run(job: Job[AssessmentSpec]) -> Assessment:
     """Assess what a specification names, in a folder of its own (see :func:`in_folder`).
 
-    While the run lasts the folder holds the checkpoint, which stays if the chains have not
-    converged, and what `auto` has found out so far. Results are written as a whole or not at all.
+    Results are written as a whole or not at all, but for the preliminary answer of `auto`.
     """
     spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
     asked = load_and_check(spec, inputs, watcher)
@@ -99,12 +96,11 @@ def run(job: Job[AssessmentSpec]) -> Assessment:
         """Show the preliminary answer, and write it unless the folder holds complete results."""
         supplements = Supplements(classics=classics, columns=columns, households=households)
         first.append(findings(estimate, supplements, "preliminary"))
-        kept.forget_earlier()
         watcher.note(sentences.preliminary(first[0].result))
         if folder is not None and not (folder / results.MANIFEST).exists():
             results.write_result(first[0], folder)
 
-    kept = _Kept(folder, resume=job.resume, overwrite=job.overwrite)
+    kept = job.execution.of(MODEL)
     try:
         fitted = fit(
             model,
@@ -114,39 +110,30 @@ def run(job: Job[AssessmentSpec]) -> Assessment:
             level=spec.report.level,
             registry=registry,
             checkpoint=kept.checkpoint,
-            execution=replace(
-                job.execution,
-                folder=None if kept.evidence is None else kept.evidence.folder,
-                preliminary=preliminary,
-                whole_run=True,
-            ),
+            execution=replace(kept, preliminary=preliminary, whole_run=True),
         )
     except KeyboardInterrupt:
         if first:
             return _assessment(first[0], inputs, None)
-        kept.unfinished()
         raise
     except SpecError:
-        if not job.resume:
-            # What cannot be decided is no unfinished run.
-            kept.clear(folder)
+        if (
+            first
+            and folder is not None
+            and not job.resume
+            and not (folder / results.MANIFEST).exists()
+        ):
+            # What cannot be decided has no answer.
+            (folder / RESULT).unlink(missing_ok=True)
         raise
-    try:
-        supplements = Supplements(
-            registry=fitted.registry_risk(spec.report.level),
-            classics=classics,
-            columns=columns,
-            households=households,
-        )
-        found = findings(fitted.estimate(spec.report.level), supplements, "final")
-        answer = job.finished(_assessment(found, inputs, folder))
-    except KeyboardInterrupt:
-        kept.unfinished()
-        raise
-    if folder is not None and answer.converged:
-        kept.clear(None)
-    kept.forget_earlier()
-    return answer
+    supplements = Supplements(
+        registry=fitted.registry_risk(spec.report.level),
+        classics=classics,
+        columns=columns,
+        households=households,
+    )
+    found = findings(fitted.estimate(spec.report.level), supplements, "final")
+    return job.finished(_assessment(found, inputs, folder))
 
 
 class Loaded(NamedTuple):
@@ -205,51 +192,3 @@ def _assessment(found: Findings, inputs: Inputs, folder: Path | None) -> Assessm
         _findings=found,
         _frames=FrameKind.of(inputs.data),
     )
-
-
-class _Kept:
-    """What is kept in the folder of a run while it lasts."""
-
-    def __init__(self, folder: Path | None, *, resume: bool, overwrite: bool) -> None:
-        self.checkpoint = None if folder is None else Checkpoint(folder=folder, resume=resume)
-        self.evidence = (
-            None if folder is None else FitStore(folder=folder / EVIDENCE, resume=resume)
-        )
-        self._earlier = Earlier(self.checkpoint if overwrite else None)
-        if overwrite and self.evidence is not None:
-            # It is found again, should the earlier run be continued after all.
-            self.evidence.clear()
-
-    def forget_earlier(self) -> None:
-        """Delete the checkpoint of a run that is replaced: what is found now is kept.
-
-        What is found now could not be continued beside the old chains.
-        """
-        self._earlier.remove()
-
-    def unfinished(self) -> None:
-        """Say after Ctrl-C that something is kept, if it is (Unfinished)."""
-        if self.checkpoint is None or self.evidence is None:
-            return
-        if self.evidence.folder.exists():
-            self.forget_earlier()
-        chains = self.checkpoint.path.exists() and not self._earlier.is_there()
-        if chains or self.evidence.folder.exists():
-            raise Unfinished(
-                f"Interrupted. What was done is kept in {self.checkpoint.path.parent}; continue "
-                f"with {option('resume', True)}."
-            ) from None
-
-    def clear(self, folder: Path | None) -> None:
-        """Delete it; with a folder also a preliminary result there.
-
-        Then a checkpoint that was to be replaced, and is not yet, stays with its results.
-        """
-        if self.evidence is not None:
-            self.evidence.clear()
-        if folder is not None and self._earlier.is_there():
-            return
-        if self.checkpoint is not None:
-            self.checkpoint.remove()
-        if folder is not None and not (folder / results.MANIFEST).exists():
-            (folder / RESULT).unlink(missing_ok=True)

@@ -28,7 +28,7 @@ from unikat.report.text.summary import explained
 from unikat.risk.estimate import known_exactly
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import COMPARE, EVIDENCE, Kind
+from unikat.spec.kinds import COMPARE, Kind
 from unikat.studies import compare as comparing
 from unikat.studies.auto import Execution, decided
 from unikat.studies.compare import Candidate, ComparisonSettings
@@ -166,7 +166,7 @@ def _resolved(one: Named, table: CellTable, spec: ComparisonSpec, execution: Exe
     if not isinstance(one.model, Auto) or known_exactly(table):
         return one
     one.model.check_keys([key.name for key in table.keys])
-    kept = execution.of(f"{EVIDENCE}-{digest(one.model)}")
+    kept = execution.of(f"evidence-{digest(one.model)}")
     model = decided(
         one.model,
         table,

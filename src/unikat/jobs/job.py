@@ -14,7 +14,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
@@ -312,8 +312,24 @@ def _keeping(job: Job[Any], store: FitStore, run: Callable[[Job[Any]], Answer]) 
     of one that is refused go, unless it was resumed.
     """
     earlier = store.kept() if job.overwrite else set()
+
+    def forget() -> None:
+        if earlier and not (now := store.kept()) <= earlier:
+            store.clear(now & earlier)
+            earlier.clear()
+
+    def staged(words: str) -> None:
+        forget()
+        job.watcher.stage(words)
+
+    def progressed(event: Any) -> None:
+        forget()
+        if job.watcher.progress is not None:
+            job.watcher.progress(event)
+
     try:
-        answer: Any = run(job)
+        watcher = replace(job.watcher, stage=staged, progress=progressed)
+        answer: Any = run(replace(job, watcher=watcher) if earlier else job)
     except (SpecError, DataError):
         if not (job.resume or job.kind.extends):
             store.clear(store.kept() - earlier)
@@ -326,8 +342,7 @@ def _keeping(job: Job[Any], store: FitStore, run: Callable[[Job[Any]], Answer]) 
             f"{option('resume', True)}."
         ) from None
     finally:
-        if not store.kept() <= earlier:
-            store.clear(store.kept() & earlier)
+        forget()
     if answer.converged and not job.kind.extends:
         store.clear()
     found: Answer = answer
@@ -352,15 +367,12 @@ def check_folder(
     found = [name for name in kind.files if (folder / name).exists()]
     unfinished = any((folder / name).exists() for name in kind.work)
     if resume and found and not unfinished:
-        why = (
-            f"The fits of the {kind.noun} in {folder} are gone (its folder {kind.work[0]}), so it "
-            "cannot be resumed"
-            if kind.extends
-            else f"The {kind.noun} in {folder} has not converged, but its checkpoint "
-            f"({kind.work[0]}) is gone, so it cannot be resumed"
-            if _unconverged(kind, folder)
-            else f"The {kind.noun} in {folder} is finished: there is nothing to resume"
-        )
+        gone = f"its fits (the folder {kind.work[0]}) are gone, so it cannot be resumed"
+        why = f"The {kind.noun} in {folder} is finished: there is nothing to resume"
+        if kind.extends:
+            why = f"Of the {kind.noun} in {folder} {gone}"
+        elif _unconverged(kind, folder):
+            why = f"The {kind.noun} in {folder} has not converged, but {gone}"
         raise OutputError(f"{why}. Repeat it with {replace}.")
     if resume or overwrite or not (found or unfinished):
         return

@@ -46,7 +46,7 @@ from unikat.report.text.sentences import understood_households
 from unikat.report.text.summary import explained
 from unikat.risk.exposure import fitted_table
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import SYNTHESIZE, Kind
+from unikat.spec.kinds import MODEL, SYNTHESIZE, Kind
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
@@ -217,7 +217,7 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
         seed=spec.sampling.seed,
         plan=job.plan,
         workers=job.workers,
-        checkpoint=job.execution.of("model").checkpoint,
+        checkpoint=job.execution.of(MODEL).checkpoint,
         progress=watcher.progress,
     )
     if draws.stop_reason == "interrupted":

@@ -100,11 +100,9 @@ def specification_of(name: str) -> type[Spec]:
     return found
 
 
-CHECKPOINT, EVIDENCE = "sampling.checkpoint", "evidence"
-"""What a run of one fit keeps if it was interrupted: its chains, and the fits with which `auto`
-selects."""
-FITS = "fits"
-"""What one of several fits keeps: a folder for each, with its chains and those fits."""
+FITS, MODEL = "fits", "model"
+"""What a run that was interrupted keeps: a folder for each fit, with its chains and the fits by
+which `auto` selects; and that of a run of one fit."""
 
 _MAX_SWEEPS = (
     "max_sweeps",
@@ -131,7 +129,7 @@ ASSESS = Kind(
         "states.checkpoint",
     ),
     complete="manifest.json",
-    work=(CHECKPOINT, EVIDENCE),
+    work=(FITS,),
     form=True,
     adds=(_MAX_SWEEPS,),
     ending="unikat",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -27,6 +27,16 @@ RACE: Literal["race"] = "race"
 FOLDER, STUDY, FINISHED = "tasks", "study.json", "finished.fit"
 
 T = TypeVar("T")
+
+
+class Kept(NamedTuple):
+    """A file of a fit, as it is now."""
+
+    path: Path
+    number: int
+    """Of the file system."""
+    written: int
+    """When, in nanoseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +75,17 @@ class FitStore:
         """Where the chains of a fit are kept."""
         return Checkpoint(folder=self.folder / name, resume=self.resume)
 
-    def kept(self) -> set[tuple[Path, int]]:
-        """Return all files that are kept there, and when each was written, in nanoseconds."""
-        names = {FINISHED, checkpoints.FILE_NAME}
-        return {
-            (path, path.lstat().st_mtime_ns)
-            for folder, _, files in os.walk(self.folder)
-            for path in (Path(folder, name) for name in names.intersection(files))
-        }
+    def kept(self) -> set[Kept]:
+        """Return all files that are kept there."""
+        found = set()
+        for folder, _, files in os.walk(self.folder):
+            for name in {FINISHED, checkpoints.FILE_NAME}.intersection(files):
+                path = Path(folder, name)
+                state = path.lstat()
+                found.add(Kept(path, state.st_ino, state.st_mtime_ns))
+        return found
 
-    def clear(self, some: Collection[tuple[Path, int]] | None = None) -> None:
+    def clear(self, some: Collection[Kept] | None = None) -> None:
         """Delete what is kept there, or some of it, and nothing else.
 
         Raises
@@ -83,8 +94,8 @@ class FitStore:
             If something cannot be deleted.
         """
         try:
-            for path, _ in self.kept() if some is None else some:
-                path.unlink(missing_ok=True)
+            for one in self.kept() if some is None else some:
+                one.path.unlink(missing_ok=True)
             for folder, _, _ in os.walk(self.folder, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()

@@ -76,15 +76,15 @@ class Folder:
         return found
 
     def _strange(self, run: Path) -> str:
-        """Name of what lies in the folder of a run and is not to be read; empty if all is."""
-        with contextlib.suppress(OSError), os.scandir(run) as found:
-            for one in found:
-                there = Path(os.path.realpath(one.path))
+        """Name of what lies in the folder of a run, however deep, and leads away; empty if none."""
+        for folder, *names in os.walk(run):
+            for path in (os.path.join(folder, name) for kind in names for name in kind):
+                there = Path(os.path.realpath(path))
                 inside = there.is_relative_to(self.root)
                 ordinary = inside and (there.is_file() or there.is_dir())
                 # What a run writes is renamed once it is whole: it may be gone by now.
-                if not ordinary and os.path.lexists(one.path):
-                    return one.name
+                if not ordinary and os.path.lexists(path):
+                    return os.path.relpath(path, run)
         return ""
 
     def place(self, path: str) -> Path:

@@ -30,6 +30,7 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.errors import OutputError, why
+from unikat.files.folder import claimed
 from unikat.files.json import facts_text, json_text, parse_json
 from unikat.files.writing import (
     all_or_nothing,
@@ -196,7 +197,8 @@ def _other_results(folder: Path) -> str:
     for kind in KINDS.values():
         article = "an" if kind.noun[0] in "aeiou" else "a"
         what = f"{article} {kind.noun}"
-        unfinished = any((folder / name).is_dir() for name in kind.work)
+        kept = any((folder / name).is_dir() for name in kind.work)
+        unfinished = kept and kind.spec in claimed(folder)
         if (folder / kind.spec).exists() and (folder / kind.report).exists():
             return f"{what}."
         if unfinished:
