@@ -1,21 +1,47 @@
-"""The stage of a protection that perturbs records: from what is asked for to its facts."""
+"""The stage of a protection that perturbs records: from what is asked for to its facts.
+
+A method that perturbs is checked, carried out and named here; `jobs/protect.py` knows none of them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from unikat._typing import Int32, Int64
-from unikat.protection.perturbed import CorrectMatches, Links, Perturbed, perturb
+from unikat.data.table import CellTable
+from unikat.protection.perturbed import (
+    CorrectMatches,
+    Perturbed,
+    check_perturbation,
+    links,
+    perturb,
+)
 from unikat.protection.search import Plan
+from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import PerturbationFacts, PerturbedKey, RiskFacts
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.perturbation import SwapRule
 from unikat.spec.protection import ProtectionSpec
 
 
-def swapped(spec: ProtectionSpec) -> SwapRule:
+def _swapped(spec: ProtectionSpec) -> SwapRule:
     """What is to be swapped; no keys if nothing is."""
     return SwapRule.of(spec.swap) if spec.swap else SwapRule((), 0.0)
+
+
+def check_perturbed(spec: ProtectionSpec, table: CellTable) -> None:
+    """Refuse a perturbation that cannot be done, before any work is (SpecError)."""
+    check_perturbation(table, pram=spec.pram, swap=_swapped(spec).keys, match=spec.swap_match)
+
+
+def not_recoded(spec: ProtectionSpec) -> list[str]:
+    """Keys that a search may not recode: a matrix names the levels of the key as it is."""
+    return [name for name, one in spec.pram.items() if isinstance(one, dict)]
+
+
+def not_left_out(spec: ProtectionSpec) -> list[str]:
+    """Keys that a search may not leave out, since they are perturbed, or partners agree in them."""
+    return [*spec.perturbed, *spec.swap_match]
 
 
 def perturbed_records(
@@ -28,7 +54,7 @@ def perturbed_records(
 ) -> Perturbed:
     """Perturb the recoded records, (n, n_recoded_keys); `rows` are those that were assessed."""
     assert spec.perturbation_seed is not None
-    swap = swapped(spec)
+    swap = _swapped(spec)
     keys = [one.key for one in plan.recoding.keys if one.key is not None]
     r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell]
     targets = np.zeros(len(codes))
@@ -52,12 +78,30 @@ def perturbation_facts(
     made: Perturbed,
     true: Int32,
     matches: CorrectMatches,
-    linked: Links | None,
+    posterior: Posterior,
+    published: Int32,
 ) -> PerturbationFacts:
-    """Say what was perturbed, and the risk after it."""
+    """Say what was perturbed, and the risk after it.
+
+    Parameters
+    ----------
+    spec, plan
+        What was asked for, and the recoding before it.
+    made, true
+        The perturbed records, and their codes before, (n, n_recoded_keys).
+    matches
+        The risk of matches with the published file.
+    posterior
+        States of a model of the original file.
+    published
+        (n_assessed, n_recoded_keys): what the records show that were assessed.
+    """
     others = made.codes != true
     names = [plan.recoding.keys[j].name for j in plan.recoding.kept]
-    exchanged = swapped(spec).keys
+    exchanged = _swapped(spec).keys
+    linked = None
+    if not exchanged:
+        linked = links(posterior, plan.recoding, published, made.matrices)
     return PerturbationFacts(
         keys=tuple(
             PerturbedKey(

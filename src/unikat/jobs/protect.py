@@ -27,10 +27,12 @@ from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.perturbing import (
+    check_perturbed,
+    not_left_out,
+    not_recoded,
     perturbation_facts,
     perturbed_records,
     released_facts,
-    swapped,
 )
 from unikat.jobs.protection_target import (
     Stages,
@@ -46,7 +48,7 @@ from unikat.protection.compared import identifying
 from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.lost import information_lost
-from unikat.protection.perturbed import check_perturbation, links, most_matches
+from unikat.protection.perturbed import most_matches
 from unikat.protection.recoding import Recoding, Rule
 from unikat.protection.released import Released, copied_columns, released, telling_columns
 from unikat.protection.scenarios import Scenario, Scenarios
@@ -252,16 +254,14 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     refit = before if again is fitted else again.estimate(level)
     perturbation = matches = facts_released = None
     if perturbed is not None or gone is not None:
-        changed = [*spec.pram, *swapped(spec).keys]
         matches = most_matches(
-            posterior, chosen.recoding, visible[rows], level, changed, None, published[rows]
+            posterior, chosen.recoding, visible[rows], level, spec.perturbed, None, published[rows]
         )
         facts_released = RiskFacts.of_matches(matches, _showing(coarse, visible[rows]))
     if perturbed is not None and matches is not None:
-        linked = None
-        if spec.swap is None:
-            linked = links(posterior, chosen.recoding, visible[rows], perturbed.matrices)
-        perturbation = perturbation_facts(spec, chosen, perturbed, recoded, matches, linked)
+        perturbation = perturbation_facts(
+            spec, chosen, perturbed, recoded, matches, posterior, visible[rows]
+        )
     made = released(
         microdata,
         codes,
@@ -383,7 +383,7 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
     """
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    check_perturbation(table, pram=spec.pram, swap=swapped(spec).keys, match=spec.swap_match)
+    check_perturbed(spec, table)
     scenarios = scenarios_of(spec, table)
     parts = _parts(spec, table)
     weights = _weights(spec, [key.name for key in table.keys])
@@ -420,13 +420,11 @@ def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
     """Recodings of every key; a key that is perturbed is not left out."""
     if not spec.seeks:
         return []
-    # A matrix names the levels of the key as it is.
-    fixed = [name for name, one in spec.pram.items() if isinstance(one, dict)]
     return choices(
         table,
         given=_recodings(spec),
-        keep=[*spec.keep, *(name for name in fixed if name not in spec.keep)],
-        there=[*spec.pram, *swapped(spec).keys, *spec.swap_match],
+        keep=list(dict.fromkeys((*spec.keep, *not_recoded(spec)))),
+        there=not_left_out(spec),
     )
 
 

@@ -328,7 +328,12 @@ class ProtectionSpec(AssessmentSpec):
     @property
     def perturbs(self) -> bool:
         """Whether values are changed at random."""
-        return bool(self.pram) or self.swap is not None
+        return bool(self.perturbed)
+
+    @property
+    def perturbed(self) -> tuple[str, ...]:
+        """Keys of which values are changed at random."""
+        return (*self.pram, *(() if self.swap is None else SwapRule.of(self.swap).keys))
 
     @field_validator("swap")
     @classmethod
@@ -462,8 +467,7 @@ class ProtectionSpec(AssessmentSpec):
                 "--keep is about keys that a search may recode, and --recode says what is done; "
                 "leave it out"
             )
-        swap = () if self.swap is None else SwapRule.of(self.swap).keys
-        for name in (*self.pram, *swap, *self.swap_match):
+        for name in (*self.perturbed, *self.swap_match):
             if self.recode.get(name) == LEFT_OUT:
                 raise ValueError(
                     f"{shown(name)} is left out by --recode, and --pram or --swap needs it; leave "
@@ -483,7 +487,7 @@ class ProtectionSpec(AssessmentSpec):
                 "recodings are chosen to reach a target, and there is none; add --target, or leave "
                 "--recodings out"
             )
-        if both := [name for name in self.keep if name in (*self.pram, *swapped)]:
+        if both := [name for name in self.keep if name in self.perturbed]:
             raise ValueError(
                 f"{shown(both[0])} is named by --keep, so it stays as it is, and by --pram or "
                 "--swap; leave it out of one of them"

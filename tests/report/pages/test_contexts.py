@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
+from html import unescape
 
 import pytest
 from jinja2 import meta, nodes
 
-from unikat.report.pages.assessment import ReportPage
+from report.estimates import estimate, provenance, spec, summarise, table
+from unikat.report.pages.assessment import ReportPage, render
 from unikat.report.pages.attack import AttackPage
 from unikat.report.pages.comparison import ComparisonPage
 from unikat.report.pages.evaluation import EvaluationPage
+from unikat.report.pages.figures import drawings
 from unikat.report.pages.protection import ProtectionPage
 from unikat.report.pages.synthesis import SynthesisPage
 from unikat.report.pages.template import environment
@@ -56,6 +60,29 @@ def test_the_context_is_what_the_template_uses(name: str, page: type) -> None:
     known = {field.name for field in fields(page)}
     assert used(name) - known == set(), "names that are no field"
     assert known - used(name) == set(), "fields that are not used"
+
+
+def test_every_section_shows_its_figures() -> None:
+    made = environment()
+    assert made.loader is not None
+    source, _, _ = made.loader.get_source(made, "report.html.j2")
+    sections = set(re.findall(r'section\(sections, "(\w+)"\)', source))
+    placed = re.findall(r'shown\(figures, "(\w+)"\)', source)
+    assert len(placed) == len(set(placed))
+    assert sections - set(placed) == {"limits", "repeat"}
+
+
+def test_every_figure_is_shown() -> None:
+    for found in (estimate(), estimate(converged=False), estimate(table(missing=True))):
+        result = summarise(found, spec(), provenance())
+        assert found.draws is not None
+        traces = dict(found.draws.scalars)
+        page, drawn = render(result, traces), drawings(result, traces)
+        assert "records" in drawn
+        for figure in drawn.values():
+            assert figure.wide in page
+            assert bool(figure.section) == bool(figure.caption)
+            assert figure.caption in unescape(page)
 
 
 def test_a_name_that_is_no_field_would_be_noticed() -> None:

@@ -13,7 +13,8 @@ from report.estimates import estimate, provenance, spec, summarise, table
 from unikat import UnikatError
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.report.facts.result import Result
-from unikat.report.pages.assessment import drawings, render
+from unikat.report.pages.assessment import render
+from unikat.report.pages.figures import drawings
 from unikat.report.text import language, sentences, words
 from unikat.report.text.language import DEFAULT, LANGUAGES, catalogue, speaking
 from unikat.report.text.overview import overview

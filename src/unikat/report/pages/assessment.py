@@ -25,13 +25,11 @@ from unikat.report.text import (
     selection,
     sensitivity,
     sentences,
-    track_record,
 )
-from unikat.report.text.overview import Overview, groups, overview
+from unikat.report.text.overview import Overview, overview
 from unikat.report.text.selection import SelectionPage
 from unikat.report.text.sensitivity import SensitivityPage
 from unikat.report.text.words import nouns, say
-from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.provenance import Provenance
 
@@ -87,7 +85,7 @@ def render(result: Result, traces: Mapping[str, Float64]) -> str:
 
 def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
     """Gather what the report shows; parameters as for `render`."""
-    drawn, found = drawings(result, traces), breakdown.tables(result.breakdowns)
+    drawn, found = figures.drawings(result, traces), breakdown.tables(result.breakdowns)
     fit, selected = fitted.on_page(result), selection.on_page(result)
     error, compared = selection.error_on_page(result), sensitivity.on_page(result)
     measures = classics.rows(result.classics)
@@ -133,32 +131,3 @@ def context(result: Result, traces: Mapping[str, Float64]) -> ReportPage:
         provenance=result.provenance,
         command=AssessmentSpec.again(),
     )
-
-
-def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:
-    """Draw the figures that the result has numbers for, by name; parameters as for `render`."""
-    drawn = {}
-    sampling = result.sampling
-    if sampling is not None and "tau1" in traces:
-        first = sampling.n_discarded
-        tau1, tau2 = traces["tau1"], traces["tau2"]
-        for name, draws, summary in (("τ1", tau1, result.tau1), ("τ2", tau2, result.tau2)):
-            title = sentences.of_kind(result, "title", measure=name)
-            axis = say(f"figures.{name}")
-            drawn[name.replace("τ", "tau")] = figures.distribution(
-                draws[:, first:], summary, name, axis, title
-            )
-        if not sentences.independent(result):
-            # Model uncertainty, independent from draw to draw, would hide that chains disagree.
-            drawn["trace"] = figures.trace(traces.get(WITHOUT_ERROR[0], tau1), first, "τ1")
-        if track_record.of_result(result).unreliable:
-            drawn["tau1_unreliable"] = drawn.pop("tau1")
-    if assumptions := sensitivity.groups(result):
-        drawn["sensitivity"] = figures.sensitivity(assumptions, "τ1", say("figures.τ1"))
-    if not result.known_exactly and result.records.n_judged:
-        drawn["records"] = figures.record_risks(result.records.histogram, result.unit)
-    if any(key.drop is not None for key in result.keys):
-        drawn["keys"] = figures.key_drops(result.keys, result.tau1_expected.mean)
-    if found := groups(result):
-        drawn["groups"] = figures.groups(found, result.tau1_expected.mean, result.unit)
-    return drawn

@@ -12,7 +12,7 @@ import math
 import unicodedata
 from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from html import escape
 from typing import Concatenate, ParamSpec
@@ -427,10 +427,18 @@ class Drawing:
     narrow: str
     alt: str
     """What it shows, with its numbers."""
+    section: str = ""
+    """Of the technical part, by its anchor, which shows it; empty if a template places it."""
+    caption: str = ""
+    """Below it in its section."""
 
     def __html__(self) -> str:
         """Both, for a page's template; the style sheet shows the one that fits."""
         return f"{self.wide}\n{self.narrow}"
+
+    def placed(self, section: str, caption: str) -> Drawing:
+        """Return the figure of a section, with its caption."""
+        return replace(self, section=section, caption=caption)
 
 
 _P = ParamSpec("_P")

@@ -1,23 +1,27 @@
 """Figures of the report as inline SVG: no script, no file, colours from the page's style sheet.
 
 Each function returns a `Drawing` with a text that screen readers speak; `drawing` gives it the
-canvas. Parts explain themselves in `<title>` tooltips. Only numbers and key names enter a figure,
+canvas. `drawings` lists those of an assessment, with the section that shows each and its caption: a
+figure has its function, its entry there and its words in `report/words/*/figures.toml`.
+
+Parts explain themselves in `<title>` tooltips. Only numbers and key names enter a figure,
 never a record's values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.units import RECORD, Unit
-from unikat.report.facts.result import KeyFacts
+from unikat.report.facts.result import KeyFacts, Result
 from unikat.report.pages.canvas import (
     Canvas,
+    Drawing,
     drawing,
     line_height,
     shortened,
@@ -25,17 +29,88 @@ from unikat.report.pages.canvas import (
     text_width,
     ticks,
 )
+from unikat.report.text import overview, sentences, track_record
+from unikat.report.text import sensitivity as assumed
 from unikat.report.text.numbers import digits, level, number, significant
 from unikat.report.text.overview import Group
 from unikat.report.text.sensitivity import Group as Assumptions
 from unikat.report.text.words import capital, say
 from unikat.risk.estimate import Summary
+from unikat.risk.measures import WITHOUT_ERROR
 
 _MOST_BINS = 44
 _GAP = 14.0
 _ROW = ("name", "label")
 _Bar: TypeAlias = tuple[str, float, str]
 """Name on the left of a bar, its share of the whole width, and words on its right."""
+
+
+def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing]:
+    """Draw the figures that the result has numbers for, by name.
+
+    Parameters
+    ----------
+    result
+        The content of `result.json`.
+    traces
+        The draws of τ1 and τ2 by name, each (n_chains, n_draws), the discarded ones included;
+        empty where nothing was sampled.
+    """
+    drawn = {}
+    sampling, unit = result.sampling, result.unit
+    probability = level(result.tau1.level)
+    if sampling is not None and "tau1" in traces:
+        first = sampling.n_discarded
+        of_measure = {}
+        for name, summary in (("τ1", result.tau1), ("τ2", result.tau2)):
+            draws = traces[name.replace("τ", "tau")][:, first:]
+            title = sentences.of_kind(result, "title", measure=name)
+            of_measure[name] = distribution(draws, summary, name, say(f"figures.{name}"), title)
+        said = {name: sentences.of_kind(result, "caption", measure=name) for name in of_measure}
+        if track_record.of_result(result).unreliable:
+            drawn["tau1_unreliable"] = of_measure["τ1"].placed(
+                "measures",
+                say("figures.distribution.unreliable", said=said["τ1"], level=probability),
+            )
+        else:
+            drawn["tau1"] = of_measure["τ1"]
+        interval = sentences.interval_name(result)
+        drawn["tau2"] = of_measure["τ2"].placed(
+            "measures", say("figures.distribution.caption", said=said["τ2"], interval=interval)
+        )
+        if not sentences.independent(result):
+            # Model uncertainty, independent from draw to draw, would hide that chains disagree.
+            draws = traces.get(WITHOUT_ERROR[0], traces["tau1"])
+            drawn["trace"] = trace(draws, first, "τ1").placed("convergence", _of_trace(result))
+    if assumptions := assumed.groups(result):
+        faint = any(row.narrow for group in assumptions for row in group.rows)
+        drawn["sensitivity"] = sensitivity(assumptions, "τ1", say("figures.τ1")).placed(
+            "sensitivity",
+            say(
+                "figures.sensitivity.caption",
+                faint and "figures.sensitivity.faint",
+                level=probability,
+            ),
+        )
+    if not result.known_exactly and result.records.n_judged:
+        drawn["records"] = record_risks(result.records.histogram, unit).placed(
+            "records", say("figures.records.caption", unit=unit)
+        )
+    if any(key.drop is not None for key in result.keys):
+        drawn["keys"] = key_drops(result.keys, result.tau1_expected.mean)
+    if found := overview.groups(result):
+        drawn["groups"] = groups(found, result.tau1_expected.mean, unit)
+    return drawn
+
+
+def _of_trace(result: Result) -> str:
+    """Say below the chains what they show."""
+    calibrated = result.uncertainty == "calibrated"
+    opening = f"figures.trace.{'caption_without_error' if calibrated else 'caption'}"
+    if calibrated and result.sampling is not None and result.sampling.rhat is not None:
+        return say(opening, "figures.trace.rhat_beside", rhat=result.sampling.rhat)
+    rhat = result.tau1.rhat
+    return say(opening, rhat is not None and "figures.trace.rhat", rhat=rhat)
 
 
 @drawing

@@ -18,9 +18,9 @@ from unikat._typing import Float64
 from unikat.errors import SpecError
 from unikat.files.writing import replace_file
 from unikat.report.facts.result import Result
-from unikat.report.pages.assessment import drawings
 from unikat.report.pages.canvas import WIDE
 from unikat.report.pages.colours import DARK, LIGHT, declared
+from unikat.report.pages.figures import drawings
 from unikat.report.pages.template import CONTENT_POLICY, template
 
 _SMALLEST = 600
