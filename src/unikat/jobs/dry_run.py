@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ParamSpec
+from types import ModuleType
+from typing import Any, NamedTuple, ParamSpec
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -37,7 +38,17 @@ from unikat.spec.attack import AttackSpec
 from unikat.spec.base import Spec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
-from unikat.spec.kinds import ASSESS, ATTACK, COMPARE, EVALUATE, KINDS, PROTECT, SYNTHESIZE, VERIFY
+from unikat.spec.kinds import (
+    ASSESS,
+    ATTACK,
+    COMPARE,
+    EVALUATE,
+    KINDS,
+    PROTECT,
+    SYNTHESIZE,
+    VERIFY,
+    Kind,
+)
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.spec.verification import VerifySpec
@@ -114,22 +125,51 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
     return told
 
 
-@beside_folder(ASSESS)
-def of_assessment(job: Job[AssessmentSpec]) -> DryRun:
-    """Say what `jobs.assess.run` would do (see :func:`beside_folder`)."""
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = assess.load_and_check(spec, job.inputs, watcher)
-    read = time.monotonic() - begin
-    watcher.stage("Measuring sweeps")
-    load = foreseen.of_assessment(
-        asked.model,
-        asked.table,
-        plan=asked.plan,
-        seed=spec.sampling.seed,
-        workers=job.workers,
-        registry=asked.registry,
-    )
+class Told(NamedTuple):
+    """What a kind of run will do, once it has read its data."""
+
+    table: CellTable
+    load: Workload
+    """Its fits."""
+    results: Span = Span(lower=100e3, upper=500e3)
+    """Bytes of its files."""
+    handled: Handled | None = None
+    search: float = 0.0
+    """Most seconds of a search besides the fits."""
+
+
+def _of(
+    kind: Kind, job_module: ModuleType
+) -> Callable[[Callable[[Job[Any], Any], Told]], Callable[..., DryRun]]:
+    """Make the dry run of a kind: read and check as the run does, then say what it will do.
+
+    The function that is decorated takes a :class:`Job` and what `load_and_check` of its module has
+    found.
+    """
+
+    def decorate(tell: Callable[[Job[Any], Any], Told]) -> Callable[..., DryRun]:
+        @beside_folder(kind)
+        def foresee(job: Job[Any]) -> DryRun:
+            begin = time.monotonic()
+            asked = job_module.load_and_check(job.spec, job.inputs, job.watcher)
+            read = time.monotonic() - begin
+            job.watcher.stage("Measuring sweeps")
+            return _dry_run(job, tell(job, asked), read)
+
+        return foresee
+
+    return decorate
+
+
+def _how(job: Job[Any]) -> dict[str, Any]:
+    """How a fit is tried that is made as the specification says."""
+    return {"plan": job.plan, "seed": job.spec.sampling.seed, "workers": job.workers}
+
+
+@_of(ASSESS, assess)
+def of_assessment(job: Job[AssessmentSpec], asked: assess.Loaded) -> Told:
+    """Say what `jobs.assess.run` would do."""
+    load = foreseen.of_assessment(asked.model, asked.table, registry=asked.registry, **_how(job))
     kept = max((fit.course.n_chains * fit.pace.state_bytes for fit in _sampled(load)), default=0.0)
     n, uniques = asked.table.n_records, asked.table.n_uniques
     n_draws = [
@@ -137,21 +177,17 @@ def of_assessment(job: Job[AssessmentSpec]) -> DryRun:
         for fit in _sampled(load)[-1:]
         for times in (1.0, SLOWER)
     ] or [0.0, 0.0]
-    states = kept if spec.report.keep_states else 0.0
+    states = kept if job.spec.report.keep_states else 0.0
     results = Span(
         lower=150e3 + 15.0 * n + 40.0 * uniques + 40.0 * n_draws[0] + 0.5 * states,
         upper=300e3 + 60.0 * n + 120.0 * uniques + 70.0 * n_draws[1] + states,
     )
-    return _dry_run("assess", spec, asked.table, asked.handled, load, folder, read, results)
+    return Told(asked.table, load, results, asked.handled)
 
 
-@beside_folder(COMPARE)
-def of_comparison(job: Job[ComparisonSpec]) -> DryRun:
-    """Say what `jobs.compare.run` would do (see :func:`beside_folder`)."""
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = compare.load_and_check(spec, job.inputs, watcher)
-    read = time.monotonic() - begin
+@_of(COMPARE, compare)
+def of_comparison(job: Job[ComparisonSpec], asked: compare.Loaded) -> Told:
+    """Say what `jobs.compare.run` would do."""
     # What auto selects is not known yet; where the file tells the risk nothing is selected.
     settled = [
         Candidate(label=one.label, model=one.model)
@@ -162,7 +198,6 @@ def of_comparison(job: Job[ComparisonSpec]) -> DryRun:
         check_candidates(settled, asked.table)
     for one in asked.named:
         one.model.check_keys([key.name for key in asked.table.keys])
-    watcher.stage("Measuring sweeps")
     load = foreseen.of_comparison(
         [(one.label, one.model) for one in asked.named],
         asked.table,
@@ -170,106 +205,59 @@ def of_comparison(job: Job[ComparisonSpec]) -> DryRun:
         workers=job.workers,
     )
     results = Span(lower=100e3, upper=500e3 + 50e3 * len(asked.named))
-    return _dry_run("compare", spec, asked.table, asked.handled, load, folder, read, results)
+    return Told(asked.table, load, results, asked.handled)
 
 
-@beside_folder(EVALUATE)
-def of_evaluation(job: Job[EvaluationSpec]) -> DryRun:
-    """Say what `jobs.evaluate.run` would do (see :func:`beside_folder`)."""
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = evaluate.load_and_check(spec, job.inputs, watcher)
-    read = time.monotonic() - begin
-    watcher.stage("Measuring sweeps")
+@_of(EVALUATE, evaluate)
+def of_evaluation(job: Job[EvaluationSpec], asked: evaluate.Loaded) -> Told:
+    """Say what `jobs.evaluate.run` would do."""
     load = foreseen.of_study(asked.population, asked.models, asked.study, workers=job.workers)
     n_fits = len(asked.study.sizes) * asked.study.repeats * len(asked.models)
     results = Span(lower=100e3 + 1e3 * n_fits, upper=500e3 + 6e3 * n_fits)
-    table = asked.population.table
-    return _dry_run("evaluate", spec, table, asked.handled, load, folder, read, results)
+    return Told(asked.population.table, load, results, asked.handled)
 
 
-@beside_folder(PROTECT)
-def of_protection(job: Job[ProtectionSpec]) -> DryRun:
-    """Say what `jobs.protect.run` would do (see :func:`beside_folder`).
+@_of(PROTECT, protect)
+def of_protection(job: Job[ProtectionSpec], asked: protect.Loaded) -> Told:
+    """Say what `jobs.protect.run` would do.
 
     The fit of the protected file takes at most as long as that of the file, since its keys are
     coarser, and a search about as long as a fit.
     """
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = protect.load_and_check(spec, job.inputs, watcher)
     asked.model.check_keys([key.name for key in asked.table.keys])
-    read = time.monotonic() - begin
-    watcher.stage("Measuring sweeps")
-    load = foreseen.of_assessment(
-        asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
-    )
-    search = load.seconds()[1] if spec.seeks else 0.0
-    size = _size(spec)
-    results = Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
-    table, handled = asked.table, asked.handled
-    return _dry_run("protect", spec, table, handled, load * 2, folder, read, results, search)
+    load = foreseen.of_assessment(asked.model, asked.table, **_how(job))
+    search = load.seconds()[1] if job.spec.seeks else 0.0
+    return Told(asked.table, load * 2, _files_of_records(job.spec), asked.handled, search)
 
 
-@beside_folder(VERIFY)
-def of_verification(job: Job[VerifySpec]) -> DryRun:
-    """Say what `jobs.verify.run` would do (see :func:`beside_folder`).
+@_of(VERIFY, verify)
+def of_verification(job: Job[VerifySpec], asked: verify.Loaded) -> Told:
+    """Say what `jobs.verify.run` would do.
 
     The protected file is fitted too, unless it is as the original or its values are perturbed.
     """
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = verify.load_and_check(spec, job.inputs, watcher)
     asked.model.check_keys([key.name for key in asked.table.keys])
-    read = time.monotonic() - begin
-    watcher.stage("Measuring sweeps")
-    load = foreseen.of_assessment(
-        asked.model, asked.table, plan=job.plan, seed=spec.sampling.seed, workers=job.workers
-    )
-    if not (asked.identical or asked.perturbed):
-        load = load * 2
-    return _dry_run(
-        "verify", spec, asked.table, None, load, folder, read, Span(lower=100e3, upper=500e3)
-    )
+    load = foreseen.of_assessment(asked.model, asked.table, **_how(job))
+    return Told(asked.table, load if asked.identical or asked.perturbed else load * 2)
 
 
-@beside_folder(SYNTHESIZE)
-def of_synthesis(job: Job[SynthesisSpec]) -> DryRun:
-    """Say what `jobs.synthesize.run` would do (see :func:`beside_folder`)."""
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = synthesize.load_and_check(spec, job.inputs, watcher)
-    read = time.monotonic() - begin
-    fitted = fitted_table(asked.table)
-    watcher.stage("Measuring sweeps")
-    load = foreseen.of_fit(
-        asked.model,
-        asked.model.name,
-        "records to draw from",
-        fitted,
-        SynthesisMeasures.of(fitted),
-        plan=job.plan,
-        seed=spec.sampling.seed,
-        workers=job.workers,
-    )
-    size = spec.datasets * _size(spec)
-    results = Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
+@_of(SYNTHESIZE, synthesize)
+def of_synthesis(job: Job[SynthesisSpec], asked: synthesize.Loaded) -> Told:
+    """Say what `jobs.synthesize.run` would do."""
+    model, fitted = asked.model, fitted_table(asked.table)
+    observer, purpose = SynthesisMeasures.of(fitted), "records to draw from"
+    load = foreseen.of_fit(model, model.name, purpose, fitted, observer, **_how(job))
     table = replace(asked.original.table, population_size=None)
-    return _dry_run("synthesize", spec, table, None, load, folder, read, results)
+    return Told(table, load, _files_of_records(job.spec, job.spec.datasets))
 
 
-@beside_folder(ATTACK)
-def of_attack(job: Job[AttackSpec]) -> DryRun:
-    """Say what `jobs.attack.run` would do (see :func:`beside_folder`).
+@_of(ATTACK, attack)
+def of_attack(job: Job[AttackSpec], asked: attack.Loaded) -> Told:
+    """Say what `jobs.attack.run` would do.
 
     The fits alone: what a search for the nearest records takes is not known before.
     """
-    spec, folder, watcher = job.spec, job.folder, job.watcher
-    begin = time.monotonic()
-    asked = attack.load_and_check(spec, job.inputs, watcher)
-    read = time.monotonic() - begin
-    watcher.stage("Measuring sweeps")
-    how: Any = {"plan": job.plan, "seed": spec.sampling.seed, "workers": job.workers}
+    spec, how = job.spec, _how(job)
     persons, n_files = asked.persons, len(asked.synthetic)
     original, load = persons.table(asked.files.original), Workload(fits=())
     if spec.population_size is not None:
@@ -292,28 +280,20 @@ def of_attack(job: Job[AttackSpec]) -> DryRun:
         alone, joined = "original", "original with a synthetic file"
         load += foreseen.of_fit(model, label, alone, asked.table, observer, **how)
         load += foreseen.of_fit(model, label, joined, both, observer, n_fits=n_files, **how)
-    table = replace(original, population_size=spec.population_size)
-    return _dry_run("attack", spec, table, None, load, folder, read, Span(lower=100e3, upper=500e3))
+    return Told(replace(original, population_size=spec.population_size), load)
 
 
-def _size(spec: Spec) -> float:
-    """Bytes of the file of the data; 0 where there is none."""
+def _files_of_records(spec: Spec, n: int = 1) -> Span:
+    """Bytes of the results of a run that writes files of records as large as the data."""
     path = spec.data.path
-    return float(path.stat().st_size) if path is not None and path.is_file() else 0.0
+    size = n * float(path.stat().st_size) if path is not None and path.is_file() else 0.0
+    return Span(lower=150e3 + 0.2 * size, upper=1e6 + 2.0 * size)
 
 
-def _dry_run(
-    command: str,
-    spec: Any,
-    table: CellTable,
-    handled: Handled | None,
-    load: Workload,
-    folder: Path | None,
-    seconds_to_read: float,
-    results: Span,
-    search: float = 0.0,
-) -> DryRun:
-    """Add up; a search takes up to `search` seconds besides the fits."""
+def _dry_run(job: Job[Any], told: Told, seconds_to_read: float) -> DryRun:
+    """Add up."""
+    spec, folder, command = job.spec, job.folder, job.kind.name
+    table, load, results, handled, search = told
     lower, upper, limit = load.seconds()
     other = [one + seconds_to_read for one in START_SECONDS]
     stored = [
