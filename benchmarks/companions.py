@@ -39,7 +39,7 @@ def run_case(case: int, folder: Path) -> str:
     """Fit the three models to the sample of a case, and keep their τ1."""
     from unikat.data.companions import companions_of
     from unikat.data.shared_keys import sharing
-    from unikat.kernels.overdispersion import FALL, MOST
+    from unikat.kernels.overdispersion import FALL
     from unikat.models.base import Stream
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
     from unikat.models.catalogue import MODELS as CATALOGUE
@@ -90,7 +90,7 @@ def run_case(case: int, folder: Path) -> str:
             kept.append(exposure.probabilities(chances))
             rare.observe(stream, model, state, given, totals)
         answers(np.array(kept)[:: KEPT // 10], float(table.n_records), size, OVERDISPERSION, SHIFTS,
-                FALL, MOST, told[m])  # fmt: skip
+                FALL, told[m])  # fmt: skip
         evidence[m] = rare.log_likelihood(totals)
     np.savez(
         folder / f"case-{case}.npz", source=source, n_shared=n_shared, n=table.n_records,

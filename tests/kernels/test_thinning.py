@@ -55,7 +55,7 @@ def thinned(rows, z, weights, theta, companions, *, asked=None, sets=(), sweep=0
     drawn = thinning.Drawn(rows, z, z >= 0, theta, weights, counts + wrong, sizes, 0.0, PHI)
     joined = np.vstack((theta, shares @ theta))
     sets = thinning.Asked(asked.astype(np.int64), joined, starts, levels, shares[of_set, levels])
-    thinning.thin(KEY, sweep, of, drawn, sets, p)
+    thinning.thin(KEY, sweep, of, drawn, sets, np.zeros(0, np.bool_), p, np.zeros(0))
     return p
 
 

@@ -217,7 +217,8 @@ def test_where_all_keys_have_one_component_the_classes_are_latent():
     of = (np.arange(n + 1) * len(COMPANIONS), np.tile(COMPANIONS, n), np.zeros(n, np.int64))
     none = np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
     p = np.empty(n)
-    thinning.thin(KEY, 5, of, classes, thinning.Asked(asked, drawn.theta, *none), p)
+    asked_of = thinning.Asked(asked, drawn.theta, *none)
+    thinning.thin(KEY, 5, of, classes, asked_of, np.zeros(0, np.bool_), p, np.zeros(0))
     tiny = np.array([1e-9]), np.ones(1)
     np.testing.assert_allclose(thinned(drawn, COMPANIONS, sweep=5, nodes=tiny), p, rtol=1e-7)
 

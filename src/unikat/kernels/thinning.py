@@ -198,11 +198,12 @@ def leave_out(generator, records, drawn, asked, a, room):
 
 
 @kernel
-def thin(key, sweep, companions, drawn, asked, p):
+def thin(key, sweep, companions, drawn, asked, part, p, of_part):
     """Replace p (n,) of cells that have companions by their probability without these.
 
     Of latent classes. companions: starts (n + 1,), records, and units (n,) of random numbers;
-    drawn: Drawn; asked: Asked.
+    drawn: Drawn; asked: Asked; part (n_keys,): keys of which alone that in of_part (n,) is; nothing
+    if this is empty.
     """
     starts, records, unit = companions
     n_keys = drawn.rows.shape[1]
@@ -220,6 +221,16 @@ def thin(key, sweep, companions, drawn, asked, p):
                 product *= room.factor[j, k]
             total += product
         p[a] = total / rest
+        if not of_part.shape[0]:
+            continue
+        total = 0.0
+        for k in range(room.mass.shape[0]):
+            product = room.mass[k]
+            for j in range(n_keys):
+                if part[j]:
+                    product *= room.factor[j, k]
+            total += product
+        of_part[a] = total / rest
 
 
 @kernel

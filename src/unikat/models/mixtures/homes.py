@@ -271,6 +271,23 @@ class OfPersons(Model[State, Data]):
         groups: Groups | None,
     ) -> Float64: ...
 
+    def _thinned_both(
+        self,
+        stream: Stream,
+        state: State,
+        data: Data,
+        cells: Int32,
+        shared: Int32,
+        companions: Companions,
+        groups: Groups | None,
+    ) -> tuple[Float64, Float64]:
+        """`_thinned` of cells, and of these with all but the shared keys left out."""
+        both, of_keys = (
+            self._thinned(stream, state, data, these, np.zeros(len(these)), companions, groups)
+            for these in (cells, shared)
+        )
+        return both, of_keys
+
     @abstractmethod
     def _cost(self, data: Data) -> tuple[float, float]: ...
 
@@ -338,10 +355,9 @@ class OfPersons(Model[State, Data]):
         homes: Homes | None = data.homes
         if homes is None:
             return self._thinned(stream, state, data, cells, p, companions, groups)
-        asked, nothing = homes.asked(cells, groups), np.zeros(len(cells))
-        both, of_keys = (
-            self._thinned(stream, state, data, these, nothing, companions, groups)
-            for these in (cells, asked.shared)
+        asked = homes.asked(cells, groups)
+        both, of_keys = self._thinned_both(
+            stream, state, data, cells, asked.shared, companions, groups
         )
         law = homes.law(state.homes, asked, groups)
         return np.where(companions.some, _joint(both, of_keys, law), p)

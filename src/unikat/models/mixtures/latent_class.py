@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float32, Float64, Int16, Int32, Int64
+from unikat._typing import Bool, Float32, Float64, Int16, Int32, Int64
 from unikat.data.companions import Companions
 from unikat.data.table import CellTable
 from unikat.kernels import latent_class as kernels
@@ -398,7 +398,47 @@ class LatentClass(ProfilePrior, TruncationPrior, OfPersons[LatentClassState, Lat
         records = data.records
         if records.place is None:
             return p
-        key = chain_key(stream.seed, stream.chain)
+        owner, found, _ = self._thin(stream, state, data, cells, companions, groups, None)
+        mass = 1.0
+        if records.zeros is not None:
+            theta = state.theta.astype(np.float64)
+            mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
+        return summed(owner, found, mass, p, companions.some)
+
+    def _thinned_both(
+        self,
+        stream: Stream,
+        state: LatentClassState,
+        data: LatentClassData,
+        cells: Int32,
+        shared: Int32,
+        companions: Companions,
+        groups: Groups | None,
+    ) -> tuple[Float64, Float64]:
+        """Both at once where a cell is one product for each class."""
+        homes = data.homes
+        if data.records.zeros is not None or homes is None:
+            return super()._thinned_both(stream, state, data, cells, shared, companions, groups)
+        part = np.zeros(cells.shape[1], np.bool_)
+        part[homes.columns] = True
+        return self._thin(stream, state, data, cells, companions, groups, part)[1:]
+
+    def _thin(
+        self,
+        stream: Stream,
+        state: LatentClassState,
+        data: LatentClassData,
+        cells: Int32,
+        companions: Companions,
+        groups: Groups | None,
+        part: Bool | None,
+    ) -> tuple[Int64, Float64, Float64]:
+        """Cell that each product is of; its value without companions, 0 without any; and of a part.
+
+        part (n_keys,): these keys alone.
+        """
+        records, key = data.records, chain_key(stream.seed, stream.chain)
+        assert records.place is not None
         order = np.empty(len(records.place), np.int64)
         thinning.shuffled(key, stream.sweep, data.walk.starts, order)
         theta = state.theta.astype(np.float64)
@@ -417,11 +457,10 @@ class LatentClass(ProfilePrior, TruncationPrior, OfPersons[LatentClassState, Lat
         )
         of, found = companions.taken(owner), np.zeros(len(owner))
         places = of._replace(records=order[records.place[of.records]])
-        thinning.thin(key, stream.sweep, places, drawn, asked, found)
-        mass = 1.0
-        if records.zeros is not None:
-            mass = float(state.weights @ truncation.chances(records.zeros, records, theta)[0])
-        return summed(owner, found, mass, p, companions.some)
+        of_part = np.zeros(0 if part is None else len(owner))
+        keys = np.zeros(0, np.bool_) if part is None else part
+        thinning.thin(key, stream.sweep, places, drawn, asked, keys, found, of_part)
+        return owner, found, of_part
 
     def predictive_probabilities(
         self, stream: Stream, state: LatentClassState, data: LatentClassData, cells: Int32
