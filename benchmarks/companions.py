@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from common import print_table
-from learning import SHARES, START, Cases, answers, command, scored, shares, survey, tabulated
+from learning import SHARES, Cases, answers, command, scored, shares, survey, tabulated, without
 from sampled_households import SOURCES, STUDY, frame
 
 MODELS = ("latent-class", "hdp", "gom")
@@ -32,7 +32,6 @@ SURVEYS = ("acs-northeast", "spain-2019", "mexico", "ense", "acs-west", "pakista
 FEWER = {"pakistan": "eph"}
 """Stands in for it with fewer than five."""
 OWN, SWEEPS, KEPT, LEAST = 4, 400, 40, 20
-ACCURACY = Path(__file__).resolve().parents[1] / "docs" / "accuracy.md"
 
 
 def run_case(case: int, folder: Path) -> str:
@@ -112,7 +111,7 @@ def read_case(path: Path) -> dict[str, Any]:
 
 def tables(cases: list[dict[str, Any]]) -> None:
     """Print the errors of every sample, and their means by the number of shared keys."""
-    heads = [f"{name} {how}" for name in MODELS for how in ("all members", "without the others")]
+    heads = [f"{name} {how}" for name in MODELS for how in ("all members", "at both levels")]
     rows: list[list[object]] = []
     for case in cases:
         errors = case["found"] / case["true1"] - 1.0
@@ -142,12 +141,7 @@ def tables(cases: list[dict[str, Any]]) -> None:
 
 def with_error(cases: list[dict[str, Any]]) -> None:
     """Print the errors with the model error, learned without the survey of each case."""
-    text = ACCURACY.read_text().split("## Keys that households share")[1].split("\n## ")[0]
-    lines = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| without ")]
-    of = {
-        line[0].split()[1]: SimpleNamespace(**dict(zip(START, map(float, line[2:]), strict=True)))
-        for line in lines
-    }
+    of = {name: SimpleNamespace(**without("households", name)) for name in set(map(survey, cases))}
     rows: list[list[object]] = []
     for m, name in enumerate(MODELS):
         errors = {}

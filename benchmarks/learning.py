@@ -471,6 +471,12 @@ RESULTS = Path(__file__).parent / "results"
 """What the tables of docs/accuracy.md are made of (accuracy_tables.py)."""
 
 
+def without(study: str, name: str) -> dict[str, float]:
+    """Parameters that were found without a survey, of `RESULTS`."""
+    found = pd.read_csv(RESULTS / f"{study}-parameters.csv", index_col="surveys")
+    return dict(found.loc[f"without {name}"].drop("cases").to_dict())
+
+
 def write_cases(
     study_name: str, cases: list[dict[str, Any]], of: dict[str, Any], study: Study
 ) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from accuracy import POPULATIONS as MEASURED
 from common import DATA, cell_table, data_file, machine, print_table
-from learning import RESULTS
+from learning import without
 
 POPULATIONS = {
     **{name: (source, keys.split(",")) for name, (source, keys) in MEASURED.items()},
@@ -347,8 +347,7 @@ def without_survey(name: str, experience: Any) -> Any:
     """Parameters that calibration.py found without the survey of a population."""
     named = {"spain-2017": "ense", "seattle": "acs"}
     survey = next((of for one, of in named.items() if name.startswith(one)), name.split("-")[0])
-    found = pd.read_csv(RESULTS / "persons-parameters.csv", index_col="surveys")
-    return replace(experience, **found.loc[f"without {survey}"].drop("cases").to_dict())
+    return replace(experience, **without("persons", survey))
 
 
 def main() -> None:
