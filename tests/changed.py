@@ -1,8 +1,9 @@
 """Name the tests of what was changed, for `make check`.
 
 A test file is named if it changed, or if it stands where a changed module stands and has its name,
-imports it, or uses its classes; where there is none, all that stand there are named. The rules of
-the house are always among them, and so are the fixed runs when anything changed that computes.
+imports it, uses its classes, or tests what all models promise; where there is none, all that stand
+there are named. The rules of the house are always among them, and so are the fixed runs when
+anything changed that computes.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ def tests_of_module(file: PurePosixPath) -> set[str]:
     uses = re.compile(
         rf"from {re.escape(room)} import [^\n]*\b{module}\b|{re.escape(room)}\.{module}\b"
         + (rf"|\b({public})\b" if public else "")
+        # What all models promise.
+        + (r"|\bmodels\.contract\b" if file.parts[2] == "models" else "")
     )
     about = [test for test in here if test.stem == f"test_{module}"]
     about += [test for test in here if uses.search(test.read_text("utf-8"))]
