@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -232,3 +233,27 @@ def test_files_of_a_fit_that_has_not_converged_are_told(capsys):
     Path("moved/synthetic_1.csv").write_bytes(Path("made/synthetic_1.csv").read_bytes())
     moved = run("--synthetic", "moved", folder="third")
     assert moved["sentences"]["generator"] == ""
+
+
+def test_tau1_of_the_original_is_that_of_an_assessment_of_its_households():
+    frames = [pd.read_csv(f"{name}.csv").head(300) for name in ("original", "made")]
+    for frame in frames:
+        frame["home"] = np.arange(300, 0, -1) // 3
+        frame["A"] = frame.groupby("home")["A"].transform("first")
+    asked: dict[str, Any] = {
+        "keys": KEYS, "population_size": 9000, "max_sweeps": 40, "chains": 2, "workers": 1,
+    }  # fmt: skip
+    found = {
+        home: unikat.attack(
+            frames[0], synthetic=frames[1], household=home, progress=False, **asked
+        ).summary.claims
+        for home in ("home", ())
+    }
+    whole = unikat.assess(
+        frames[0], household="home", model="latent-class", missing="level", progress=False, **asked
+    )
+    assert whole.estimate is not None
+    assert found["home"].tau1 == whole.estimate.tau1
+    assert found["home"].tau1 != found[()].tau1
+    # Nobody knows which synthetic persons would live together.
+    assert found["home"].by_file[0].tau1 == found[()].by_file[0].tau1

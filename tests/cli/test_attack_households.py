@@ -106,6 +106,21 @@ def test_python_gives_the_same_with_a_head_who_is_apart():
     assert again.summary.household_posterior == facts
 
 
+@pytest.mark.slow
+def test_tau1_of_original_and_synthetic_households_is_that_of_assessments():
+    frames = [pd.read_csv("original.csv"), pd.read_csv("made.csv")]
+    asked = {"keys": KEYS, "population_size": 4000, "household": "hid", "max_sweeps": 60}
+    asked |= {"chains": 2, "workers": 1}
+    claims = unikat.attack(
+        frames[0], synthetic=frames[1], model="households", household_keys="owner", **asked
+    ).summary.claims
+    of_files = [
+        unikat.assess(frame, model="latent-class", missing="level", **asked).estimate
+        for frame in frames
+    ]
+    assert [claims.tau1, claims.by_file[0].tau1] == [one.tau1 for one in of_files]
+
+
 def test_bad_options_and_files_are_refused(capsys):
     assert "--household COLUMN" in refused(capsys, "--model", "households")
     assert "add --model households" in refused(capsys, "--head", "rel == 1")

@@ -51,6 +51,13 @@ def test_help_explains_what_most_runs_need_and_names_the_rest(
     assert "--keys A,B,C" in short or command == "apply"
 
 
+def test_help_of_a_synthesis_says_which_model_takes_households(capsys: Any) -> None:
+    """The default model refuses the option."""
+    assert main(["synthesize", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "--model households" in said.partition("--household A,B")[2].partition(" --seed")[0]
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("option", ["--keys", "--target", "--threshold"])
 def test_a_question_asked_twice_is_refused(command: str, option: str, capsys: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from unikat.cli.main import main
 from unikat.data import CellTable, Key
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.protection.perturbed import correct_matches, links, perturb
+from unikat.protection.perturbed import check_perturbation, correct_matches, links, perturb
 from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.what_if import Posterior
 from unikat.risk.law import Moments
@@ -243,12 +243,42 @@ def test_perturbation_after_recoding_and_before_suppression() -> None:
     assert shown.duplicated(keep=False).mean() > 0.5
 
 
+@pytest.mark.parametrize("as_level", [False, True])
+def test_missing_values_are_no_values_of_a_household(as_level: bool) -> None:
+    """One draw for those who are known; who is missing stays so, or goes along with a swap."""
+    rng = np.random.default_rng(3)
+    home = np.repeat(np.arange(60), 3)
+    levels, labels = ("a", "b", None), ("a", "b", "missing")
+    pair = Key(name="RENT", levels=levels, labels=labels) if as_level else Key.of_size("RENT", 2)
+    keys = (replace(pair, name="AREA"), pair, Key.of_size("SEX", 2))
+    missing = 2 if as_level else -1
+    whole = np.column_stack([rng.integers(0, 2, (60, 2))[home], rng.integers(0, 2, 180)])
+    codes = np.where(rng.random((180, 3)) < [0.1, 0.1, 0.0], missing, whole).astype(np.int32)
+    made = perturb(
+        codes, keys, pram={"RENT": 0.2}, swap=["AREA"], match=["SEX"], targets=np.ones(180),
+        household=home.astype(np.int32), seed=1,
+    ).codes  # fmt: skip
+    frame = pd.DataFrame(made[:, :2], columns=["area", "rent"]).replace(missing, np.nan)
+    assert (frame.groupby(home).nunique() <= 1).all(axis=None)
+    assert (made[:, 1] == missing).tolist() == (codes[:, 1] == missing).tolist()
+    assert (made[:, 0] == missing).sum() == (codes[:, 0] == missing).sum()
+    assert (made[:, :2] != codes[:, :2]).any(axis=0).all()
+    table = replace(CellTable.from_codes(
+        codes, keys, 900, "level" if as_level else "integrate"
+    ), households=home.astype(np.int32))  # fmt: skip
+    check_perturbation(table, pram={}, swap=["AREA"], match=[])
+    with pytest.raises(unikat.SpecError, match="differ in 'SEX'"):
+        check_perturbation(table, pram={}, swap=["SEX"], match=[])
+
+
 @pytest.mark.slow
 def test_whole_households_exchange_areas_and_share_what_is_drawn() -> None:
     frame = people(300)
     frame["home"] = np.arange(300) // 3
     frame["region"] = np.random.default_rng(1).choice(list("NSEW"), 100).repeat(3)
     frame["rent"] = np.random.default_rng(2).choice(list("ab"), 100).repeat(3)
+    frame.loc[[5, 41], "region"] = None
+    frame.loc[[7, 50], "rent"] = None
     found = unikat.protect(
         frame, swap=["region"], set={"swap_match": "sex"}, pram={"rent": 0.4}, household="home",
         **QUICKLY | {"keys": "region,sex,age,rent"},
@@ -256,8 +286,10 @@ def test_whole_households_exchange_areas_and_share_what_is_drawn() -> None:
     after = found.frame.groupby("home")
     assert (after["region"].nunique() == 1).all()
     assert (after["rent"].nunique() == 1).all()
-    assert (found.frame["rent"] != frame["rent"]).any()
-    assert (found.frame["region"] != frame["region"]).any()
+    assert found.frame["region"].isna().sum() == 2
+    assert found.frame["rent"].isna().equals(frame["rent"].isna())
+    assert (found.frame["rent"] != frame["rent"]).sum() > 2
+    assert (found.frame["region"] != frame["region"]).sum() > 4
     with pytest.raises(unikat.SpecError, match="Members of a household differ in 'sex'"):
         unikat.protect(
             frame, swap="sex", household="home", **QUICKLY | {"keys": "region,sex,age,rent"}

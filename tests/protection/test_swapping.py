@@ -51,6 +51,14 @@ def test_what_swapping_of_households_keeps(seed):
     risk = np.where(rng.random(30) < 0.4, rng.random(30), 0.0)
     shuffled = rng.permutation(30)
     codes, household, risk = codes[shuffled], household[shuffled], risk[shuffled]
+    gaps = codes.copy()
+    gaps[rng.random(30) < 0.2, 0] = -1
+    found = swap_records(gaps, LEVELS, risk, swap=[0], match=[2], seed=seed, household=household)
+    joint = (Counter(map(tuple, some[:, [0, 2]].tolist())) for some in (found.codes, gaps))
+    assert next(joint) == next(joint)
+    for h in np.unique(household):
+        known = found.codes[(household == h) & (found.codes[:, 0] >= 0), 0]
+        assert len(np.unique(known)) <= 1
     found = swap_records(codes, LEVELS, risk, swap=[0], match=[2], seed=seed, household=household)
     assert (found.codes[:, 1:] == codes[:, 1:]).all()
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unikat._typing import Bool, Int32, Int64
-from unikat.data.keys import Key
+from unikat._typing import AnyArray, Bool, Int32, Int64
+from unikat.data.keys import MISSING, Key
 from unikat.data.table import CellTable
 from unikat.errors import brief, listed, option, visible
 from unikat.spec.models import HOUSEHOLDS
@@ -60,6 +60,35 @@ def shared_keys(table: CellTable) -> tuple[Key, ...]:
         if _is_shared(household[there], codes[cell[there]]):
             found.append(key)
     return tuple(found)
+
+
+def known_values(codes: Int32, household: AnyArray) -> tuple[Int32, Bool]:
+    """Find what each household has by those members whose value is known.
+
+    Parameters
+    ----------
+    codes
+        (n_records, n_keys), -1 where missing.
+    household
+        (n_records,): number of each record's household, 0 to H-1.
+
+    Returns
+    -------
+    tuple
+        Codes of the households, (H, n_keys), -1 where nobody's value is known; and for each key
+        whether members of a household differ in it, (n_keys,).
+
+    Examples
+    --------
+    >>> codes = np.array([[1, 0], [-1, 1], [-1, 0]], np.int32)
+    >>> values, differ = known_values(codes, np.array([0, 0, 1]))
+    >>> values[:, 0].tolist(), differ.tolist()
+    ([1, -1], [False, True])
+    """
+    values = np.full((int(household.max(initial=-1)) + 1, codes.shape[1]), MISSING, np.int32)
+    for j, column in enumerate(codes.T):
+        np.maximum.at(values[:, j], household, column)
+    return values, ((codes != MISSING) & (codes != values[household])).any(axis=0)
 
 
 def sharing(table: CellTable) -> float:

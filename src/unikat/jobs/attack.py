@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -234,7 +234,7 @@ def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded
     if control is not None:
         watcher.stage("Comparing the control file")
         check_control(files, data, made, control, spec.sampling.seed)
-    persons = _Persons(spec, files, original.table.keys[: len(names)])
+    persons = _Persons(spec, files, original.table, [one.table for one in synthetic])
     table: CellTable | None = None
     codes: Sequence[Int32] = [one[:, : len(names)] for one in files.synthetic]
     if isinstance(model, NestedHouseholds):
@@ -292,7 +292,14 @@ class _Persons:
 
     spec: AttackSpec
     files: Files
-    keys: tuple[Key, ...]
+    original: CellTable
+    """Of the keys first, with the households by which it was drawn."""
+    synthetic: Sequence[CellTable]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of the original."""
+        return self.original.keys[: self.files.n_keys]
 
     def table(self, records: Int32, zeros: ZerosSpec | None = None) -> CellTable:
         """Tabulate the keys of the original, or of a synthetic file, as a sample."""
@@ -302,6 +309,10 @@ class _Persons:
             codes, self.keys, len(codes) + 1 if size is None else size, "level"
         )
         return table if zeros is None else without_conflicts(table, zeros, self.spec.data).table
+
+    def sample(self, records: Int32, file: CellTable) -> CellTable:
+        """Tabulate the keys of a file as a sample, of households if it tells them."""
+        return replace(self.table(records), households=file.households)
 
     @property
     def model(self) -> ModelSpec:
@@ -319,13 +330,12 @@ class _Persons:
             If the assessment is of another file.
         """
         spec, files = self.spec, self.files
-        original = self.table(files.original)
+        original = self.sample(files.original, self.original)
         converged: list[bool] = []
         label = self.model.label
 
-        def estimate(records: Int32) -> RiskEstimate:
+        def estimate(table: CellTable) -> RiskEstimate:
             job.watcher.stage(f"Fitting {label} for τ1")
-            table = self.table(records)
             found = complete_fit(
                 f"tau1-{table.fingerprint[:16]}",
                 build_model(self.model.name, self.model.options),
@@ -337,6 +347,9 @@ class _Persons:
             ).estimate(spec.report.level)
             converged.append(found.converged)
             return found
+
+        def of_synthetic(number: int) -> RiskEstimate:
+            return estimate(self.sample(files.synthetic[number], self.synthetic[number]))
 
         tau1, r1 = None, None
         fitted = spec.population_size is not None
@@ -350,13 +363,13 @@ class _Persons:
                 )
             tau1, r1, label = known.tau1, known.r1, known.model
         elif fitted:
-            found = estimate(files.original)
+            found = estimate(original)
             tau1 = found.tau1
             r1 = np.nan_to_num(found.records.r1)[found.table.record_cell]
         by_file = claimed(
             files,
             r1,
-            estimate if fitted else None,
+            of_synthetic if fitted else None,
             seed=spec.sampling.seed,
             level=spec.report.level,
         )
@@ -423,9 +436,12 @@ def _opened(
         own[name] = own[name] or getattr(spec.data, name)
     data = spec.data.model_copy(update={**own, "missing": "level"})
     constant = file is not spec.data
+    others = file is spec.control or file is spec.population
+    drawn = file is spec.data or (spec.of_households and not others)
+    design = replace(UNKNOWN, household=spec.household) if drawn else UNKNOWN
     # What codes mean is the same in all files: none of those declared missing is a level.
     microdata = open_data(
-        data, keys, UNKNOWN, frame, watcher=watcher, constant_keys=constant, answers={}
+        data, keys, design, frame, watcher=watcher, constant_keys=constant, answers={}
     )
     name = what if file.path is None else file.path.name
     of_record = None
@@ -435,7 +451,7 @@ def _opened(
         # It need not tell who lives together; if it does, its persons are not independent.
         together = {*spec.household} <= {*microdata.source.columns}
     else:
-        together = file is spec.data or spec.of_households
+        together = drawn
     if spec.household and together:
         of_record = numbered_households(microdata, spec.household, spec.data.missing_values)
     return Opened(Named(name, microdata.tabulate(), of_record), microdata, file.path)

@@ -23,6 +23,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.keys import MISSING, Key
 from unikat.data.patterns import agreeing_sums, distinct, match_sums
+from unikat.data.shared_keys import known_values
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, suggest
 from unikat.protection.going_on import N_STATES
@@ -74,7 +75,8 @@ def perturb(
         (n,): records above 0 are to be swapped.
     household
         (n,) number of the household; None: records are perturbed one by one. A key that all members
-        of every household share is drawn once for each household.
+        of every household share is drawn once for each household. Members whose value is missing
+        do not count, and keep it missing.
     seed
         Of all draws.
 
@@ -86,6 +88,9 @@ def perturb(
     names = [key.name for key in keys]
     place = {name: j for j, name in enumerate(names)}
     n_levels = [key.n_levels for key in keys]
+    matrices = {place[name]: _matrix(keys[place[name]], codes[:, place[name]], one)
+                for name, one in pram.items()}  # fmt: skip
+    codes = _plain(codes, keys)
     n_left, drawn = 0, codes
     if swap:
         columns = [place[name] for name in swap]
@@ -99,24 +104,29 @@ def perturb(
             household=household,
         )
         drawn, n_left = swapped.codes, int(swapped.left.sum())
-    matrices = {place[name]: _matrix(keys[place[name]], codes[:, place[name]], one)
-                for name, one in pram.items()}  # fmt: skip
-    shared = (
-        [] if household is None else [j for j in matrices if _is_shared(codes[:, j], household)]
-    )
+    shared: list[int] = []
+    if household is not None:
+        member = np.unique(household, return_inverse=True)[1]
+        values, differ = known_values(drawn, member)
+        shared = [j for j in matrices if not differ[j]]
+        by_household = {j: matrices[j] for j in shared}
+        of_household = post_randomised(values, by_household, seed)[member]
     one_by_one = {j: one for j, one in matrices.items() if j not in shared}
     drawn = post_randomised(drawn, one_by_one, seed)
-    if household is not None and shared:
-        _, first, member = np.unique(household, return_index=True, return_inverse=True)
-        by_household = {j: matrices[j] for j in shared}
-        drawn[:, shared] = post_randomised(drawn[first], by_household, seed)[member][:, shared]
+    if shared:
+        known = drawn[:, shared] != MISSING
+        drawn[:, shared] = np.where(known, of_household[:, shared], MISSING)
+    for j, key in enumerate(keys):
+        if key.missing_level is not None:
+            drawn[drawn[:, j] == MISSING, j] = key.missing_level
     return Perturbed(drawn, matrices, n_left)
 
 
-def _is_shared(column: Int32, household: Int32) -> bool:
-    """Whether the members of every household have the same value."""
-    pairs = np.unique(np.column_stack((household, column)), axis=0)
-    return len(pairs) == len(np.unique(household))
+def _plain(codes: Int32, keys: Sequence[Key]) -> Int32:
+    """Codes with -1 where a value is missing, if that is a level, too."""
+    levels = [MISSING if key.missing_level is None else key.missing_level for key in keys]
+    found: Int32 = np.where(codes == levels, MISSING, codes).astype(np.int32)
+    return found
 
 
 def _matrix(key: Key, column: Int32, given: float | Path | Matrix) -> Float64:
@@ -196,8 +206,10 @@ def check_perturbation(
         j = names.index(name)
         _matrix(table.keys[j], codes[:, j], given_matrix)
     if swap and table.households is not None:
+        member = np.unique(table.households, return_inverse=True)[1]
+        _, differ = known_values(_plain(codes, table.keys), member)
         for name in swap:
-            if not _is_shared(codes[:, names.index(name)], table.households):
+            if differ[names.index(name)]:
                 raise SpecError(
                     f"Members of a household differ in {brief(name)!r}, so whole households cannot "
                     "swap it. Swap keys that all members share, such as the area, or leave "

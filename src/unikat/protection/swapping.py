@@ -13,6 +13,7 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Int32, Int64
 from unikat.data.patterns import distinct
+from unikat.data.shared_keys import known_values
 from unikat.errors import SpecError
 from unikat.rng import check_seed
 
@@ -45,9 +46,10 @@ def swap_records(
     swapped at most once. So within each combination of match keys and stratum as many records as
     before have each value of the swap keys: only what goes together with the other keys changes.
 
-    With households whole households exchange the swap keys, which all members of a household must
-    share, as they do an area. Partners then have as many members, and the same combinations of
-    match keys among them; a household is a target if a member is one.
+    With households whole households exchange the swap keys, which all members of a household whose
+    value is known must share, as they do an area. Partners then have as many members, and the same
+    combinations of match keys among them, and exchange member by member, missing values too; a
+    household is a target if a member is one.
 
     Parameters
     ----------
@@ -69,7 +71,7 @@ def swap_records(
     ------
     SpecError
         If keys are in both lists, there is no swap key, lengths differ, or a household's members
-        differ in a swap key.
+        differ in what is known of a swap key.
 
     Examples
     --------
@@ -88,24 +90,25 @@ def swap_records(
     if not swap or set(swap) & set(match):
         raise SpecError("Name at least one key to swap, and none both to swap and to match.")
     keys = np.array(swap, np.int64)
-    value = _numbers(codes[:, keys], [n_levels[j] for j in swap])
     alike = _numbers(codes[:, list(match)], [n_levels[j] for j in match])
     if stratum is not None:
         alike = np.unique(np.column_stack([alike, stratum]), axis=0, return_inverse=True)[1].ravel()
     unit = np.arange(n) if household is None else np.unique(household, return_inverse=True)[1]
     order = np.lexsort((alike, unit))
     members = np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if n else []
-    if any((value[rows] != value[rows[0]]).any() for rows in members):
+    values, differ = known_values(codes[:, keys], unit)
+    if differ.any():
         raise SpecError(
             "Members of a household differ in a swap key, so whole households cannot be swapped. "
             "Swap keys that all members share, such as the area, or leave out the household."
         )
+    value = _numbers(values, [n_levels[j] for j in swap])
     # The units of each group by their value, those that are drawn first at the end.
     drawn = np.random.default_rng(seed).permutation(len(members))
     groups: dict[tuple[int, ...], dict[int, list[int]]] = {}
     for u in np.argsort(-drawn).tolist():
         queues = groups.setdefault(tuple(alike[members[u]].tolist()), {})
-        queues.setdefault(int(value[members[u][0]]), []).append(u)
+        queues.setdefault(int(value[u]), []).append(u)
     highest = np.array([risk[rows].max() for rows in members])
     swapped, left = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     done = np.zeros(len(members), np.bool_)
@@ -116,16 +119,15 @@ def swap_records(
         for other, queue in groups[tuple(alike[members[u]].tolist())].items():
             while queue and done[queue[-1]]:
                 queue.pop()
-            if queue and other != value[members[u][0]]:
+            if queue and other != value[u]:
                 firsts.append(queue[-1])
         partner = min(firsts, key=lambda v: drawn[v], default=None)
         if partner is None:
             left[members[u][risk[members[u]] > 0.0]] = True
             continue
-        # All members of a household have the same values.
-        ours, theirs = codes[members[u][0], keys].copy(), codes[members[partner][0], keys].copy()
-        codes[np.ix_(members[u], keys)] = theirs
-        codes[np.ix_(members[partner], keys)] = ours
+        # Members are sorted alike in both households, so as many records as before are missing.
+        ours, theirs = np.ix_(members[u], keys), np.ix_(members[partner], keys)
+        codes[ours], codes[theirs] = codes[theirs], codes[ours]
         for one in (u, partner):
             done[one] = True
             swapped[members[one]] = True

@@ -74,8 +74,8 @@ class AttackSpec(Spec):
         Names,
         Option(
             "COLUMN",
-            "Columns that together identify the household: intervals then take its persons "
-            "together. With --model households the synthetic files have them too.",
+            "Columns that together identify the household: intervals and τ1 of the original then "
+            "take its persons together. With --model households the synthetic files have them too.",
             first=True,
         ),
     ] = ()

@@ -39,6 +39,20 @@ class SynthesisSampling(SamplingSpec):
     ] = Field(default=100, gt=0, le=1_000_000_000)
 
 
+class SynthesisDesign(DesignSpec):
+    """The `[design]` table; other models than that of households draw persons one by one."""
+
+    household: Annotated[
+        Names,
+        Option(
+            "A,B",
+            f"Columns that together identify the household; needs --model {HOUSEHOLDS}.",
+            first=True,
+            form="keys",
+        ),
+    ] = ()
+
+
 class SynthesisSpec(Spec):
     """Everything a synthesis is asked to do, as `synthesis.toml` holds it.
 
@@ -86,7 +100,7 @@ class SynthesisSpec(Spec):
             name="share",
         ),
     ] = ()
-    design: DesignSpec = DesignSpec()
+    design: SynthesisDesign = SynthesisDesign()
     households: HouseholdsSpec | None = None
     model: Annotated[
         Named,

@@ -60,7 +60,7 @@ class Claims:
 def claimed(
     files: Files,
     r1: Float64 | None,
-    estimate: Callable[[Int32], RiskEstimate] | None,
+    estimate: Callable[[int], RiskEstimate] | None,
     *,
     seed: int,
     level: float,
@@ -75,7 +75,7 @@ def claimed(
         (n_records,): probability that each record of the original is unique in the population, 0
         for those that are not unique in the original; None if it is not known.
     estimate
-        Assesses the records of a file as the intruder does; None: he only counts.
+        Assesses a synthetic file, by its number, as the intruder does; None: he only counts.
     seed, level
         Of the interval of true claims.
     """
@@ -98,7 +98,7 @@ def claimed(
             FileClaims(
                 n_uniques=int(np.count_nonzero(made == 1)),
                 n_replicated=int(np.count_nonzero(replicated)),
-                tau1=None if estimate is None else estimate(synthetic).tau1,
+                tau1=None if estimate is None else estimate(number).tau1,
                 true=true,
                 n_true=n_true,
                 n_elsewhere=n_elsewhere,
