@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError, OutputError, SpecError, option
-from unikat.files.folder import check_free, owned
+from unikat.files.folder import check_free, claimed, owned
 from unikat.files.json import parse_json
 from unikat.files.writing import make_folder
 from unikat.inference.backends import Workers
@@ -37,7 +37,7 @@ from unikat.report.folders.folder import read_run, replace_page, write_run
 from unikat.report.text.language import speaking
 from unikat.report.text.summary import explained
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import ASSESS, FITS, Kind, kind_in
+from unikat.spec.kinds import ASSESS, FITS, KINDS, Kind, kind_in
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import SamplingSpec
 from unikat.studies.auto import Execution
@@ -259,8 +259,6 @@ def beside_folder(kind: Kind) -> Callable[[Callable[[Job[Any]], Answer]], Callab
 
 
 def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callable[..., Answer]:
-    names = (*kind.files, *kind.work)
-
     @functools.wraps(run)
     def with_folder(
         spec: Any,
@@ -278,11 +276,13 @@ def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callabl
         if spec.sampling.executor == "processes":
             # A worker of a cluster looks for itself.
             check_device(spec.sampling.device)
+        if folder is not None:
+            refuse_other_kind(kind, folder)
         with ExitStack() as stack:
             if folder is not None and dry:
-                check_free(folder, names, spec.input_files())
+                check_free(folder, kind.names, spec.input_files())
             elif folder is not None:
-                stack.enter_context(owned(folder, names, spec.input_files()))
+                stack.enter_context(owned(folder, kind.names, spec.input_files()))
             if folder is not None:
                 check_folder(kind, folder, resume=resume, overwrite=overwrite)
             if not dry:
@@ -349,6 +349,23 @@ def _keeping(job: Job[Any], store: FitStore, run: Callable[[Job[Any]], Answer]) 
     return found
 
 
+def refuse_other_kind(kind: Kind, folder: Path) -> None:
+    """Refuse a folder of a run of another kind, whose page or fits would be lost (OutputError)."""
+    ours = claimed(folder)
+    if kind.spec in ours:
+        return
+    for other in KINDS.values():
+        if other.spec in ours and any((folder / name).exists() for name in other.names):
+            raise OutputError(
+                f"The folder {folder} holds {_with_article(other)}. A run of another kind needs a "
+                f"folder of its own: name it with {option('out')}. Nothing was written."
+            )
+
+
+def _with_article(kind: Kind) -> str:
+    return f"{'an' if kind.noun[0] in 'aeiou' else 'a'} {kind.noun}"
+
+
 def check_folder(
     kind: Kind, folder: Path, *, resume: bool = False, overwrite: bool = False
 ) -> None:
@@ -377,9 +394,8 @@ def check_folder(
     if resume or overwrite or not (found or unfinished):
         return
     complete = found and (kind.extends or not unfinished)
-    article = "an" if kind.noun[0] in "aeiou" else "a"
     what = (
-        f"{article} {kind.noun} ({', '.join(found)})" if complete else f"an unfinished {kind.noun}"
+        f"{_with_article(kind)} ({', '.join(found)})" if complete else f"an unfinished {kind.noun}"
     )
     remedy = (
         f"Replace it with {replace}"

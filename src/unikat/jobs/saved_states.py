@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from unikat.errors import DataError, SpecError, option
 from unikat.inference.progress import SILENT
@@ -71,4 +72,5 @@ def posterior_of(
     asked = build_model(spec.model.name, spec.model.options)
     words = "Drawing states of the model"
     tell(words, 0.0)
-    return kept.posterior(path, table, asked, lambda share: tell(words, share))
+    found = kept.posterior(path, table, asked, lambda share: tell(words, share))
+    return replace(found, stop_reason=results.result.stop_reason)

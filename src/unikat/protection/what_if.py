@@ -72,6 +72,8 @@ class Posterior:
     data: Any = field(repr=False)
     states: tuple[tuple[tuple[Stream, Any], ...], ...] = field(repr=False)
     """Of each chain; none where the file itself tells the risk."""
+    stop_reason: str = "converged"
+    """Of the fit: states of chains that have not converged tell no more than these."""
 
     @classmethod
     def of(cls, fit: Fit, n_states: int = N_STATES, n_threads: int | None = None) -> Posterior:
@@ -99,7 +101,14 @@ class Posterior:
         data = fit.model.prepare(fitted)
         going = GoingOn(ends=Ends.of(fit.draws), n_states=n_states, n_threads=n_threads)
         states = going.states(fit.model, data)
-        return cls(table=fit.table, fitted=fitted, model=fit.model, data=data, states=states)
+        return cls(
+            table=fit.table,
+            fitted=fitted,
+            model=fit.model,
+            data=data,
+            states=states,
+            stop_reason=fit.draws.stop_reason,
+        )
 
     @cached_property
     def within_sample(self) -> Posterior:
@@ -185,8 +194,8 @@ class Posterior:
             n_chains=len(self.states),
             seed=looks[0][2][0].seed,
             seconds=0.0,
-            converged=True,
-            stop_reason="converged",
+            converged=self.stop_reason == "converged",
+            stop_reason=self.stop_reason,
             diagnostics={name: diagnose(scalars[name]) for name in measures.monitored},
             model=model,
             observer=measures,

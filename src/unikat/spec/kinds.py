@@ -60,6 +60,11 @@ class Kind:
         return (self.report, *self.others, self.numbers, self.spec, *last)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """All that a run may write, but files of records."""
+        return (*self.files, *self.work)
+
+    @property
     def last(self) -> str:
         """The file that is written last."""
         return self.complete or self.numbers
