@@ -86,22 +86,22 @@ class Registry:
     """A registry in the levels of a survey. Made by :meth:`of`."""
 
     cells: Int32
-    """(n_cells, n_keys): patterns, in the survey's codes, -1 where a key is missing."""
+    """(n_patterns, n_keys): patterns, in the survey's codes, -1 where a key is missing."""
     counts: Int64
-    """(n_cells,): records of the registry that have the pattern."""
+    """(n_patterns,): records of the registry that have the pattern."""
     registered: Int64
-    """(n_cells,): records of the registry, m: of a pattern with missing keys also those complete
+    """(n_patterns,): records of the registry, m: of a pattern with missing keys also those complete
     ones that agree with it."""
     surveyed: Int64
-    """(n_cells,): records of the survey, f, counted likewise."""
+    """(n_patterns,): records of the survey, f, counted likewise."""
     unknown: Bool
-    """(n_cells,): has a level that no record of the survey has, so nothing is known of it."""
+    """(n_patterns,): has a level that no record of the survey has, so nothing is known of it."""
     complete: Bool
-    """(n_cells,): no key is missing."""
+    """(n_patterns,): no key is missing."""
     record_cell: Int32
     """(n_records,): pattern of each record."""
     coverage: Float64
-    """(n_cells,): share of the units with such keys that is in the registry."""
+    """(n_patterns,): share of the units with such keys that is in the registry."""
     n_surveyed: int
     population_size: int
 
