@@ -18,11 +18,9 @@ Its steps are public too, on matrices of codes and on frames::
 The names below are loaded when first used, so that ``import unikat`` costs nothing.
 """
 
-from unikat._version import __version__
-from unikat.spec.models import CATALOGUE
+from unikat._version import __version__ as __version__
 
-_MODULES = {
-    **{entry.class_name: entry.module for entry in CATALOGUE.values()},
+_NO_MODELS = {
     "Assessment": "unikat.jobs.assessment",
     "Attacks": "unikat.jobs.attack",
     "CellLaw": "unikat.models.base",
@@ -84,20 +82,31 @@ _MODULES = {
     "verify": "unikat.jobs.verify",
 }
 
-__all__ = [*_MODULES, "__version__"]
-"""Their types, and the options of each run, stand in `__init__.pyi`."""
-
 
 def __getattr__(name: str) -> object:
-    """Load a public name from the module that defines it."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    """Load a public name from the module that defines it.
 
-    value = getattr(import_module(_MODULES[name]), name)
+    `__all__` and the models too: `python -m unikat` imports this file before it leaves the current
+    folder, whose modules must not be imported. Types, and the options of each run, stand in
+    `__init__.pyi`.
+    """
+    value: object
+    if name == "_MODULES":
+        from unikat.spec.models import CATALOGUE
+
+        models = {entry.class_name: entry.module for entry in CATALOGUE.values()}
+        value = models | _NO_MODELS
+    elif name == "__all__":
+        value = [*__getattr__("_MODULES"), "__version__"]
+    elif name.startswith("_") or name not in __getattr__("_MODULES"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        from importlib import import_module
+
+        value = getattr(import_module(__getattr__("_MODULES")[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))
