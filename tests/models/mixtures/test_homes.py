@@ -23,9 +23,9 @@ OWN, SHARED = (0, 1), (2, 3)
 
 
 def sample(n_homes=60, seed=1, told=False):
-    """Households of one to four members; told: T is whether there is more than one."""
+    """Households of one to four members; told: of one or four, which T tells."""
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 5, n_homes)
+    sizes = rng.choice([1, 4] if told else [1, 2, 3, 4], n_homes)
     home = np.repeat(np.arange(n_homes), sizes)
     tenure = (sizes > 1) if told else (rng.random(n_homes) < 0.4)
     codes = np.column_stack(
@@ -69,6 +69,7 @@ def law_by_size(state, homes, cells):
 def test_a_cell_has_the_share_of_its_members_and_the_law_of_the_households(model, told):
     table = sample(told=told)
     stream, state, data = fitted(model, table)
+    assert data.homes.sized == (1 if told else 2)
     p = model.cell_probabilities(stream, state, data, CELLS)
     assert p.sum() == pytest.approx(1.0, abs=1e-6)
     alone = model._probabilities(stream, state, data, CELLS, None)
@@ -85,16 +86,21 @@ def test_a_cell_has_the_share_of_its_members_and_the_law_of_the_households(model
 
 
 @MIXTURES
-def test_a_margin_of_shared_keys_is_the_law_of_the_households(model):
-    stream, state, data = fitted(model, sample())
+@pytest.mark.parametrize("told", [False, True])
+def test_a_margin_of_shared_keys_is_the_law_of_the_households(model, told):
+    stream, state, data = fitted(model, sample(told=told))
     asked = CELLS.copy()
     asked[:, OWN] = -1
     law = law_by_size(state.homes, data.homes, CELLS)
     p = model.cell_probabilities(stream, state, data, asked)
     np.testing.assert_allclose(p, law, rtol=2e-5)
-    asked[:, SHARED[0]] = -1
-    law = law_by_size(state.homes, data.homes, asked)
-    np.testing.assert_allclose(model.cell_probabilities(stream, state, data, asked), law, rtol=2e-5)
+    # Also where the key that stands for the size is left out.
+    for key in SHARED:
+        margin = asked.copy()
+        margin[:, key] = -1
+        law = law_by_size(state.homes, data.homes, margin)
+        found = model.cell_probabilities(stream, state, data, margin)
+        np.testing.assert_allclose(found, law, rtol=2e-5)
     nothing = np.full((1, 4), -1, np.int32)
     assert model.cell_probabilities(stream, state, data, nothing) == pytest.approx(1.0)
 
