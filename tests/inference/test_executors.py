@@ -165,7 +165,7 @@ def test_mpi_and_a_process_that_is_killed(tmp_path: Path) -> None:
     assert (expected.wait(), found.wait()) == (0, 0)
     # A process that is lost ends all others; the run goes on from what was kept.
     broken = run("broken", "mpi", "--max-sweeps", "300000", "--set", "sampling.ess=1e8")
-    kept = tmp_path / "broken" / "sampling.checkpoint"
+    kept = tmp_path / "broken" / "fits" / "model" / "sampling.checkpoint"
     while not kept.exists():
         assert broken.poll() is None
         time.sleep(0.1)

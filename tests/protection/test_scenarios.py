@@ -31,7 +31,8 @@ from unikat.report.facts.protection import ScenarioFacts
 from unikat.report.text.protection import scenario_rows, verdict_of
 from unikat.risk.limits import judge, together
 from unikat.spec.limits import Limit
-from unikat.spec.protection import ProtectionSpec, ScenarioSpec
+from unikat.spec.protection import ProtectionSpec
+from unikat.spec.scenarios import ScenarioSpec
 from unikat.spec.trust import SHOWN
 from unikat.studies.fit import fit
 

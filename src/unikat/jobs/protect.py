@@ -7,54 +7,44 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE
-from unikat.data.hierarchies import Hierarchy, read_hierarchy
-from unikat.data.microdata import Microdata
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
-from unikat.inference.progress import Watcher
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.inputs import design_of, read_table
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.perturbing import (
-    check_perturbed,
-    not_left_out,
-    not_recoded,
     perturbation_facts,
     perturbed_records,
     released_facts,
 )
+from unikat.jobs.protect_inputs import load_and_check
 from unikat.jobs.protection_target import (
     Stages,
     aim_of,
     closer_look,
     explicit_plan,
-    scenarios_of,
     verdicts_of,
     verified,
 )
-from unikat.models.named import build_model
 from unikat.protection.compared import identifying
 from unikat.protection.going_on import N_STATES
-from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.lost import information_lost
 from unikat.protection.perturbed import most_matches
-from unikat.protection.recoding import Recoding, Rule
+from unikat.protection.recoding import Recoding
 from unikat.protection.released import Released, copied_columns, released, telling_columns
-from unikat.protection.scenarios import Scenario, Scenarios
+from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
-from unikat.protection.utility import Tables
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import (
     SCHEMA,
@@ -70,15 +60,12 @@ from unikat.report.text.declared import declared_words
 from unikat.report.text.summary import explained
 from unikat.report.text.track_record import unknown_of
 from unikat.risk.limits import Measured, Verdict, together
-from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.limits import Limit
-from unikat.spec.paths import hierarchy_file
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.trust import SHOWN
 from unikat.studies.fit import complete_fit
-from unikat.zeros.conflicts import Handled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -352,79 +339,6 @@ def run(job: Job[ProtectionSpec]) -> Protection:
             _source=microdata.source,
             _frames=job.frames,
         )
-    )
-
-
-class Loaded(NamedTuple):
-    """Everything that is known before the first fit."""
-
-    model: Any
-    microdata: Microdata
-    table: CellTable
-    handled: Handled | None
-    scenarios: list[Scenario]
-    parts: list[Choices]
-    """Recodings of each key to choose from."""
-    weights: list[float]
-    plan: Plan
-    """The recoding that is asked for."""
-    every: CellTable
-    """With the records that are not assessed."""
-    tables: Tables
-
-
-def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read all that a protection reads, and check all that can be checked before the first fit.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the data are wrong.
-    """
-    model = build_model(spec.model.name, spec.model.options)
-    microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
-    check_perturbed(spec, table)
-    scenarios = scenarios_of(spec, table)
-    parts = _parts(spec, table)
-    weights = _weights(spec, [key.name for key in table.keys])
-    plan = explicit_plan(table, spec.recode, weights)
-    every = microdata.tabulate()
-    tables = Tables.of(microdata, table.keys, every.cells[every.record_cell], spec.tables)
-    return Loaded(model, microdata, table, handled, scenarios, parts, weights, plan, every, tables)
-
-
-def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:
-    """The recodings that are named, with the hierarchies of files."""
-    return {
-        name: [
-            read_hierarchy(Path(path), spec.data.encoding)
-            if (path := hierarchy_file(rule))
-            else rule
-            for rule in rules
-        ]
-        for name, rules in spec.recodings.items()
-    }
-
-
-def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
-    for name in spec.weights_of_keys:
-        if name not in names:
-            raise SpecError(
-                f"{option('weights_of_keys')} names {name!r}, which is none of the keys: "
-                f"{', '.join(names)}."
-            )
-    return [spec.weights_of_keys.get(name, 1.0) for name in names]
-
-
-def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
-    """Recodings of every key; a key that is perturbed is not left out."""
-    if not spec.seeks:
-        return []
-    return choices(
-        table,
-        given=_recodings(spec),
-        keep=list(dict.fromkeys((*spec.keep, *not_recoded(spec)))),
-        there=not_left_out(spec),
     )
 
 

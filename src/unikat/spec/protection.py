@@ -8,27 +8,22 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from unikat.errors import SpecError, brief, shown, visible
-from unikat.files.toml import read_toml
+from unikat.errors import brief, shown
 from unikat.language.keys import entries_of, split_keys
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
 from unikat.spec.models import HOUSEHOLDS, either, models_with
-from unikat.spec.option import Asked, Option, plain
-from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, is_path, with_paths
+from unikat.spec.option import Asked, Option
+from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, with_paths
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
+from unikat.spec.scenarios import MOST_TARGETS, ScenarioSpec, of_persons, scenarios_given
 from unikat.spec.tables import PageSpec
-from unikat.spec.values import Names, Table
+from unikat.spec.values import Names
 
 LEFT_OUT = "left out"
 """The rule of a key that is left out."""
 MOST_SUPPRESSED = 20
 """Keys of a file in which values can be suppressed: all sets of them are looked at."""
-
-
-MOST_TARGETS = 200
-"""Targets of all scenarios together."""
-_LONGEST_NAME = 200
 
 
 def recodings_of(value: object) -> object:
@@ -81,65 +76,6 @@ def _importance(value: object) -> object:
     if not all(pairs):
         raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
     return pairs
-
-
-def _several(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
-class ScenarioSpec(Table):
-    """A `[[scenario]]` table: what an intruder knows, and what has to be reached against him."""
-
-    name: str
-    keys: Names = ()
-    """Keys that he knows, by the names of their columns; empty: all."""
-    target: Annotated[tuple[str, ...], BeforeValidator(_several)]
-    """One target or more, each as `tau1 <= 5`."""
-    in_sample: bool = False
-    """Whether he knows that the person is in the file, so that a sample unique is identified."""
-
-    @field_validator("name")
-    @classmethod
-    def _not_empty(cls, name: str) -> str:
-        if not name.strip():
-            raise ValueError("a scenario has no name; give it one, such as 'neighbour'")
-        name = " ".join(name.split())
-        if visible(name) != name or len(name) > _LONGEST_NAME:
-            raise ValueError(
-                f"the name of a scenario holds control characters or more than {_LONGEST_NAME}; "
-                "give it another name, such as 'neighbour'"
-            )
-        return name
-
-    @field_validator("target")
-    @classmethod
-    def _of_known_form(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
-        if not texts:
-            raise ValueError("a scenario has no target; give it one, as in 'tau1 <= 5'")
-        return tuple(str(of_persons(Limit.of(text))) for text in texts)
-
-
-def read_scenarios(path: Path) -> list[Any]:
-    """Read the `[[scenario]]` tables of a file.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read, or holds no scenario or anything else.
-    """
-    values = read_toml(path)
-    found = values.pop("scenario", None)
-    if values or not isinstance(found, list) or not found:
-        other = f"; it has {brief(next(iter(values)))!r}" if values else ""
-        raise SpecError(
-            f"{brief(path.name)} has to hold [[scenario]] tables and nothing else{other}. Write "
-            "for each: name, keys, target, and in_sample if the intruder knows who is in the file."
-        )
-    return found
-
-
-def _read_scenarios(value: Any, _: Asked) -> Any:
-    return read_scenarios(Path(value).expanduser()) if is_path(value) else plain(value)
 
 
 def _read_recodings(value: Any, _: Asked) -> Any:
@@ -198,7 +134,7 @@ class ProtectionSpec(AssessmentSpec):
             "mappings.",
             "one intruder, who knows all keys",
             accepts="str | PathLike[str] | Sequence[Mapping[str, Any]]",
-            read=_read_scenarios,
+            read=scenarios_given,
             form="run",
         ),
     ] = Field(default=(), alias="scenario")
@@ -521,16 +457,6 @@ class ProtectionSpec(AssessmentSpec):
                 f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
                 "and --swap change them; take --suppress 'k >= 3', or leave one of them out"
             )
-
-
-def of_persons(limit: Limit) -> Limit:
-    """Refuse a limit of the risk of households (ValueError)."""
-    if limit.of_households:
-        raise ValueError(
-            f"{limit.measure} is of households, and protect takes persons as records; write "
-            f"{limit.plain}, or assess with --model {HOUSEHOLDS}"
-        )
-    return limit
 
 
 def check_of_persons(spec: AssessmentSpec) -> None:

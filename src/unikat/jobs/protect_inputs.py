@@ -1,0 +1,98 @@
+"""What a protection reads, and what it checks before the first fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unikat.data.hierarchies import Hierarchy, read_hierarchy
+from unikat.data.microdata import Microdata
+from unikat.data.table import CellTable
+from unikat.errors import SpecError, option
+from unikat.inference.progress import Watcher
+from unikat.jobs.inputs import design_of, read_table
+from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
+from unikat.jobs.protection_target import explicit_plan, scenarios_of
+from unikat.models.named import build_model
+from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.recoding import Rule
+from unikat.protection.scenarios import Scenario
+from unikat.protection.search import Plan
+from unikat.protection.utility import Tables
+from unikat.spec.from_options import Inputs
+from unikat.spec.paths import hierarchy_file
+from unikat.spec.protection import ProtectionSpec
+from unikat.zeros.conflicts import Handled
+
+
+class Loaded(NamedTuple):
+    """Everything that is known before the first fit."""
+
+    model: Any
+    microdata: Microdata
+    table: CellTable
+    handled: Handled | None
+    scenarios: list[Scenario]
+    parts: list[Choices]
+    """Recodings of each key to choose from."""
+    weights: list[float]
+    plan: Plan
+    """The recoding that is asked for."""
+    every: CellTable
+    """With the records that are not assessed."""
+    tables: Tables
+
+
+def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
+    """Read all that a protection reads, and check all that can be checked before the first fit.
+
+    Raises
+    ------
+    SpecError, DataError
+        If an option or the data are wrong.
+    """
+    model = build_model(spec.model.name, spec.model.options)
+    microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
+    check_perturbed(spec, table)
+    scenarios = scenarios_of(spec, table)
+    parts = _parts(spec, table)
+    weights = _weights(spec, [key.name for key in table.keys])
+    plan = explicit_plan(table, spec.recode, weights)
+    every = microdata.tabulate()
+    tables = Tables.of(microdata, table.keys, every.cells[every.record_cell], spec.tables)
+    return Loaded(model, microdata, table, handled, scenarios, parts, weights, plan, every, tables)
+
+
+def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:
+    """The recodings that are named, with the hierarchies of files."""
+    return {
+        name: [
+            read_hierarchy(Path(path), spec.data.encoding)
+            if (path := hierarchy_file(rule))
+            else rule
+            for rule in rules
+        ]
+        for name, rules in spec.recodings.items()
+    }
+
+
+def _weights(spec: ProtectionSpec, names: list[str]) -> list[float]:
+    for name in spec.weights_of_keys:
+        if name not in names:
+            raise SpecError(
+                f"{option('weights_of_keys')} names {name!r}, which is none of the keys: "
+                f"{', '.join(names)}."
+            )
+    return [spec.weights_of_keys.get(name, 1.0) for name in names]
+
+
+def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
+    """Recodings of every key; a key that is perturbed is not left out."""
+    if not spec.seeks:
+        return []
+    return choices(
+        table,
+        given=_recodings(spec),
+        keep=list(dict.fromkeys((*spec.keep, *not_recoded(spec)))),
+        there=not_left_out(spec),
+    )

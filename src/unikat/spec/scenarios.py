@@ -1,0 +1,90 @@
+"""A `[[scenario]]` table: what an intruder knows, and what has to be reached against him."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, field_validator
+
+from unikat.errors import SpecError, brief, visible
+from unikat.files.toml import read_toml
+from unikat.spec.limits import Limit
+from unikat.spec.models import HOUSEHOLDS
+from unikat.spec.option import Asked, plain
+from unikat.spec.paths import is_path
+from unikat.spec.values import Names, Table
+
+MOST_TARGETS = 200
+"""Targets of all scenarios together."""
+_LONGEST_NAME = 200
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+class ScenarioSpec(Table):
+    """A `[[scenario]]` table: what an intruder knows, and what has to be reached against him."""
+
+    name: str
+    keys: Names = ()
+    """Keys that he knows, by the names of their columns; empty: all."""
+    target: Annotated[tuple[str, ...], BeforeValidator(_several)]
+    """One target or more, each as `tau1 <= 5`."""
+    in_sample: bool = False
+    """Whether he knows that the person is in the file, so that a sample unique is identified."""
+
+    @field_validator("name")
+    @classmethod
+    def _not_empty(cls, name: str) -> str:
+        if not name.strip():
+            raise ValueError("a scenario has no name; give it one, such as 'neighbour'")
+        name = " ".join(name.split())
+        if visible(name) != name or len(name) > _LONGEST_NAME:
+            raise ValueError(
+                f"the name of a scenario holds control characters or more than {_LONGEST_NAME}; "
+                "give it another name, such as 'neighbour'"
+            )
+        return name
+
+    @field_validator("target")
+    @classmethod
+    def _of_known_form(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        if not texts:
+            raise ValueError("a scenario has no target; give it one, as in 'tau1 <= 5'")
+        return tuple(str(of_persons(Limit.of(text))) for text in texts)
+
+
+def read_scenarios(path: Path) -> list[Any]:
+    """Read the `[[scenario]]` tables of a file.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read, or holds no scenario or anything else.
+    """
+    values = read_toml(path)
+    found = values.pop("scenario", None)
+    if values or not isinstance(found, list) or not found:
+        other = f"; it has {brief(next(iter(values)))!r}" if values else ""
+        raise SpecError(
+            f"{brief(path.name)} has to hold [[scenario]] tables and nothing else{other}. Write "
+            "for each: name, keys, target, and in_sample if the intruder knows who is in the file."
+        )
+    return found
+
+
+def scenarios_given(value: Any, _: Asked) -> Any:
+    """Read the scenarios of a file that is named; others stay as they are."""
+    return read_scenarios(Path(value).expanduser()) if is_path(value) else plain(value)
+
+
+def of_persons(limit: Limit) -> Limit:
+    """Refuse a limit of the risk of households (ValueError)."""
+    if limit.of_households:
+        raise ValueError(
+            f"{limit.measure} is of households, and protect takes persons as records; write "
+            f"{limit.plain}, or assess with --model {HOUSEHOLDS}"
+        )
+    return limit
