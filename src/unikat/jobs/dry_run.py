@@ -21,7 +21,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.inference.trial import SLOWER
-from unikat.jobs import assess, attack, compare, evaluate, protect, synthesize, verify
+from unikat.jobs import assess, attack, compare, evaluate, protect_inputs, synthesize, verify
 from unikat.jobs.from_python import run_from_python
 from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
@@ -217,8 +217,8 @@ def of_evaluation(job: Job[EvaluationSpec], asked: evaluate.Loaded) -> Told:
     return Told(asked.population.table, load, results, asked.handled)
 
 
-@_of(PROTECT, protect)
-def of_protection(job: Job[ProtectionSpec], asked: protect.Loaded) -> Told:
+@_of(PROTECT, protect_inputs)
+def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Told:
     """Say what `jobs.protect.run` would do.
 
     The fit of the protected file takes at most as long as that of the file, since its keys are

@@ -9,7 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
 from unikat.spec.option import Option
-from unikat.spec.protection import ProtectionSpec, check_of_persons, of_persons
+from unikat.spec.protection import ProtectionSpec, check_of_persons
+from unikat.spec.scenarios import of_persons
 from unikat.spec.tables import FileSpec
 
 
