@@ -4,6 +4,7 @@
     python benchmarks/protection.py --only weighted --model hdp
     python benchmarks/protection.py --only smallest
     python benchmarks/protection.py --only what-if
+    python benchmarks/protection.py --only subsample
     python benchmarks/protection.py --only target --trials 50
 
 speed: the New York sample of 10,000 records and eight keys: what-if of single recodings by 400
@@ -11,8 +12,10 @@ states; and the search and the frontier of 10,000 census records. weighted: proc
 search of 2,000 records of six keys with weights, beside that of the fit. smallest: 120 made records
 of four keys protected to 'population_k >= 2' after 16 sweeps, as the fuzzer does. what-if: a sample
 of each of ten populations, ten recodings of each drawn from those that the program makes: what-if
-beside a new fit and the truth. target: samples of the same populations protected to 'tau1 <= 5';
-how often the true τ1 of the protected file is at most 5. --model auto takes minutes for a sample;
+beside a new fit and the truth. subsample: 10%, 25% and 50% of the records of such samples, with and
+without recoding: τ1 and τ2 of the released records by the one fit, and the truth. target: samples
+of the same populations protected to 'tau1 <= 5'; how often the true τ1 of the protected file is at
+most 5. --model auto takes minutes for a sample;
 --apart takes twelve populations of six other surveys. Targets have the calibration of `auto` that
 was learned without the survey of the population.
 """
@@ -209,7 +212,11 @@ class Sampled(NamedTuple):
         return cls(keys, people.iloc[rows], rows, everybody)
 
     def true_tau1(self, recoding: Any, *, unseen_are_other: bool) -> int:
-        """Sample uniques of the recoded sample that are population unique.
+        """Sample uniques of the recoded sample that are population unique."""
+        return int((self.counts(recoding, unseen_are_other=unseen_are_other)[1] == 1).sum())
+
+    def counts(self, recoding: Any, *, unseen_are_other: bool) -> tuple[Any, Any]:
+        """Cell of each recoded record of the sample, and F of it.
 
         Rules of numbers hold for all levels of the population. Levels that the sample does not have
         are rare: they are among the `other` of a rule that merges rare ones; or, the best case of
@@ -231,7 +238,8 @@ class Sampled(NamedTuple):
             keys.append(unchanged(key) if not rule else recode_key(key, count, rule))
         codes = Recoding(keys=tuple(keys)).codes(self.everybody.cells)[self.everybody.record_cell]
         _, place, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-        return int((size[place.ravel()[self.rows]] == 1).sum())
+        place = place.ravel()[self.rows]
+        return place, size[place]
 
 
 def random_recodings(table: Any, trial: int) -> list[Any]:
@@ -290,6 +298,41 @@ def what_if(options: argparse.Namespace) -> None:
         f"records; means differ by {np.mean(differences):.1%} on average, by more than 3% and one "
         f"record in {missed}"
     )
+
+
+def subsample(options: argparse.Namespace) -> None:
+    """Compare τ1 and τ2 of released shares of a sample with the truth."""
+    import unikat
+    from unikat.protection.recoding import parse_recoding
+    from unikat.protection.subsample import Shares
+
+    rows, contained, errors, n = [], np.zeros(2, int), np.zeros(2), 0
+    for trial, name in enumerate(POPULATIONS):
+        drawn = Sampled.of(name, options.records, trial)
+        result = unikat.assess(
+            drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
+            model=options.model, max_sweeps=options.sweeps, progress=False, missing="level",
+        )  # fmt: skip
+        table = result.estimate.table
+        shares = Shares.of([0.1, 0.25, 0.5], table.n_records, seed=trial)
+        for recoding in (parse_recoding(table, {}), *random_recodings(table, trial)[:2]):
+            cell, size = drawn.counts(recoding, unseen_are_other=True)
+            for share, held in zip(shares.shares, shares.held, strict=True):
+                assert held is not None
+                found = result._posterior.what_if(replace(recoding, held=held))
+                _, first, same = np.unique(cell[~held], return_index=True, return_counts=True)
+                of_uniques = size[~held][first[same == 1]]
+                true = (of_uniques == 1).sum(), (1.0 / of_uniques).sum()
+                n += 1
+                for i, one in enumerate((found.tau1, found.tau2)):
+                    contained[i] += one.lower <= true[i] <= one.upper
+                    errors[i] += one.mean - true[i]
+                rows.append([name, f"{share:.0%}", recoding.changes, true[0],
+                             f"{found.tau1.mean:.1f}", f"{true[1]:.1f}",
+                             f"{found.tau2.mean:.1f}"])  # fmt: skip
+    print_table(["population", "share", "recoded", "true τ1", "τ1", "true τ2", "τ2"], rows)
+    print(f"{n} released samples: intervals contain τ1 in {contained[0]} and τ2 in {contained[1]}; "
+          f"mean errors {errors[0] / n:+.2f} and {errors[1] / n:+.2f}")  # fmt: skip
 
 
 def targets(options: argparse.Namespace) -> None:
@@ -354,7 +397,9 @@ def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--only", choices=["speed", "weighted", "smallest", "what-if", "target"], default="speed"
+        "--only",
+        choices=["speed", "weighted", "smallest", "what-if", "subsample", "target"],
+        default="speed",
     )
     parser.add_argument("--model", default="latent-class")
     parser.add_argument("--records", type=int, default=2_000)
@@ -371,6 +416,7 @@ def main() -> None:
         "weighted": weighted,
         "smallest": smallest,
         "what-if": what_if,
+        "subsample": subsample,
         "target": targets,
     }[options.only](options)
 

@@ -240,6 +240,8 @@ def protect(
     tables: str | Sequence[Sequence[str]] | None = None,
     pram: str | Mapping[str, Any] | None = None,
     swap: str | Sequence[str] | None = None,
+    subsample: float | str | Sequence[float] | None = None,
+    weight_of_records: float = 1.0,
     perturbation_seed: int | None = None,
     format: str | None = None,
     delimiter: str | None = None,

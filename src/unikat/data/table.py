@@ -85,6 +85,12 @@ class CellTable:
         What columns that are no keys tell, in sentences (see `Microdata.clues`).
     layout
         What the columns are where a record is a household; None where it is a person.
+    held
+        (n_records,) records that are held back: the sample has them, the released file does not.
+        None: all are released.
+    presence_known
+        Whether an intruder knows who is in the released file, so that no other is a candidate. N is
+        then n, and held records count for nobody.
 
     Examples
     --------
@@ -106,6 +112,8 @@ class CellTable:
     margins: tuple[Margin, ...] = ()
     clues: tuple[str, ...] = ()
     layout: HouseholdLayout | None = None
+    held: Bool | None = None
+    presence_known: bool = False
 
     def __repr__(self) -> str:
         names = ", ".join(key.name for key in self.keys)
@@ -267,6 +275,30 @@ class CellTable:
         return tuple(counts)
 
     @cached_property
+    def released(self) -> Int64:
+        """Records of each pattern that are released, (n_cells,)."""
+        if self.held is None:
+            return self.counts
+        return np.bincount(self.record_cell[~self.held], minlength=self.n_cells).astype(np.int64)
+
+    @property
+    def frequency(self) -> Int64:
+        """Candidates among the records of each pattern, (n_cells,), from which F starts.
+
+        Under ``"wildcard"`` all that match. Held records are in the population, so they count.
+        """
+        if self.missing == "wildcard":
+            return self.released_matches if self.presence_known else self.matches
+        return self.released if self.presence_known else self.counts
+
+    @cached_property
+    def released_matches(self) -> Int64:
+        """As `matches`, of the records that are released."""
+        if self.held is None:
+            return self.matches
+        return match_sums(self.cells, self.released[:, None], self.n_levels)[:, 0]
+
+    @cached_property
     def matches(self) -> Int64:
         """Records compatible with each pattern when a missing key matches any level, (n_cells,).
 
@@ -280,10 +312,14 @@ class CellTable:
         """Sample uniques, (n_cells,).
 
         The complete patterns with one record; under ``"wildcard"`` those patterns, complete or
-        not, that match one record only, their own.
+        not, that match one record only, their own. Of records that are released.
         """
-        mask: Bool = self.matches == 1 if self.missing == "wildcard" else self.counts == 1
-        return mask if self.missing == "wildcard" else mask & ~self.incomplete
+        alone: Bool = self.released == 1
+        if self.missing == "wildcard":
+            alone &= self.released_matches == 1
+        else:
+            alone &= ~self.incomplete
+        return alone
 
     @property
     def n_uniques(self) -> int:
@@ -298,7 +334,7 @@ class CellTable:
         """
         if self.missing != "wildcard":
             return 0
-        masked = (self.counts == 1) & (self.matches > 1) & ~self.incomplete
+        masked = (self.released == 1) & (self.released_matches > 1) & ~self.incomplete
         return int(np.count_nonzero(masked))
 
     @cached_property

@@ -50,13 +50,17 @@ def perturbed_records(
     risk: RiskEstimate,
     codes: Int32,
     rows: Int64,
+    assessed: Int64,
     household: Int32 | None,
 ) -> Perturbed:
-    """Perturb the recoded records, (n, n_recoded_keys); `rows` are those that were assessed."""
+    """Perturb the recoded records, (n, n_recoded_keys).
+
+    `rows` are those that were assessed, and `assessed` their numbers in the table of the sample.
+    """
     assert spec.perturbation_seed is not None
     swap = _swapped(spec)
     keys = [one.key for one in plan.recoding.keys if one.key is not None]
-    r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell]
+    r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell[assessed]]
     targets = np.zeros(len(codes))
     targets[rows] = np.where(r1 > swap.above, r1, 0.0)
     names = {key.name for key in keys}

@@ -13,7 +13,6 @@ import numpy as np
 
 from unikat._typing import Bool, Int32
 from unikat.data.frames import FILE
-from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.errors import SpecError, listed, option
@@ -27,7 +26,7 @@ from unikat.jobs.perturbing import (
     perturbed_records,
     released_facts,
 )
-from unikat.jobs.protect_inputs import load_and_check
+from unikat.jobs.protect_inputs import Loaded, load_and_check
 from unikat.jobs.protection_target import (
     Stages,
     aim_of,
@@ -44,6 +43,7 @@ from unikat.protection.recoding import Recoding
 from unikat.protection.released import Released, copied_columns, released, telling_columns
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
+from unikat.protection.subsample import table_of
 from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import (
@@ -59,6 +59,7 @@ from unikat.report.pages.protection import render
 from unikat.report.text.declared import declared_words
 from unikat.report.text.summary import explained
 from unikat.report.text.track_record import unknown_of
+from unikat.risk.estimate import RiskEstimate
 from unikat.risk.limits import Measured, Verdict, together
 from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.limits import Limit
@@ -100,7 +101,8 @@ class Protection(Outcome):
         if self._made is None:
             assert self.folder is not None
             return FILE.frame(read_records(PROTECT, self.folder, str(self.summary.file)))
-        return self._frames.frame(self._made.table)
+        same_rows = self.summary.share == 1.0
+        return self._frames.frame(self._made.table, same_rows=same_rows)
 
     @property
     def codebook(self) -> dict[str, Any] | None:
@@ -132,6 +134,7 @@ class Protection(Outcome):
             "answer",
             "hidden",
             "plan",
+            "sampled",
             "suppression",
             "perturbation",
             "matches",
@@ -180,11 +183,11 @@ def protect(data: Any, **options: Any) -> Protection:
 def run(job: Job[ProtectionSpec]) -> Protection:
     """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
     spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
-    if spec.perturbs and spec.perturbation_seed is None:
+    if spec.is_random and spec.perturbation_seed is None:
         # Who knows it and the probabilities can tell which values are true.
         spec = spec.model_copy(update={"perturbation_seed": secrets.randbits(63)})
     asked = load_and_check(spec, inputs, watcher)
-    model, microdata, table, handled = asked.model, asked.microdata, asked.table, asked.handled
+    model, microdata, table = asked.model, asked.microdata, asked.table
     parts, weights, every, tables = asked.parts, asked.weights, asked.every, asked.tables
     codes = every.cells[every.record_cell]
     file = f"protected{ending(microdata.source)}"
@@ -211,30 +214,36 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     else:
         watcher.stage("Searching")
         aim = aim_of(spec, scenarios)
-        search = Search.of(parts, aim.quick, weights, tell=watcher.progress)
+        shares = None if asked.shares is None else asked.shares.assessed(asked.assessed)
+        search = Search.of(parts, aim.quick, weights, shares=shares, tell=watcher.progress)
         found = frontier(search, aim.goal, aim.tau1)
         chosen = verified(search, found.reached, aim, spec.keep)
-        others = [one for one in found.plans if one.recoding.keys != chosen.recoding.keys]
+        others = [one for one in found.plans if not _same(one.recoding, chosen.recoding)]
         shown = closer_look(
             [*others, chosen], chosen, lambda recoding: posterior.what_if(recoding, level)
         )
         n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
         least = search.least
     promised = next(risk for one, risk in shown if one is chosen)
-    rows = np.arange(len(codes)) if handled is None else np.flatnonzero(handled.kept)
-    recoded = chosen.recoding.codes(codes)
+    share, out = asked.released(chosen.recoding)
+    rows = np.flatnonzero(np.isin(out, asked.assessed))
+    # Numbers of the same in the table.
+    of_table = np.searchsorted(asked.assessed, out[rows])
+    households = None if every.households is None else every.households[out]
+    recoded = chosen.recoding.codes(codes[out])
     perturbed = None
     if spec.perturbs:
         watcher.stage("Perturbing")
-        perturbed = perturbed_records(spec, chosen, promised, recoded, rows, every.households)
+        perturbed = perturbed_records(spec, chosen, promised, recoded, rows, of_table, households)
     published = recoded if perturbed is None else perturbed.codes
     gone = _suppressed(spec, chosen, posterior, published, weights)
     visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
     watcher.stage("Assessing the protected file")
     coarse, again = chosen.recoding.table(table), fitted
-    if gone is not None and perturbed is None:
-        coarse = _showing(coarse, visible[rows])
-    if perturbed is None or chosen.recoding.changes:
+    if len(of_table) < table.n_records or (gone is not None and perturbed is None):
+        shown_true = recoded if perturbed is not None else visible
+        coarse = table_of(coarse, shown_true[rows], of_table)
+    if perturbed is None or chosen.recoding.changes or len(out) < len(codes):
         # A fit of perturbed records would take their values for true.
         # Another search may find another recoding.
         again = complete_fit(f"protected-{coarse.fingerprint[:16]}", model, coarse, **how)
@@ -242,19 +251,28 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     perturbation = matches = facts_released = None
     if perturbed is not None or gone is not None:
         matches = most_matches(
-            posterior, chosen.recoding, visible[rows], level, spec.perturbed, None, published[rows]
+            posterior,
+            chosen.recoding,
+            visible[rows],
+            level,
+            spec.perturbed,
+            of_table,
+            published[rows],
         )
-        facts_released = RiskFacts.of_matches(matches, _showing(coarse, visible[rows]))
+        whole = chosen.recoding.table(table)
+        facts_released = RiskFacts.of_matches(matches, table_of(whole, visible[rows], of_table))
     if perturbed is not None and matches is not None:
         perturbation = perturbation_facts(
             spec, chosen, perturbed, recoded, matches, posterior, visible[rows]
         )
     made = released(
         microdata,
-        codes,
+        codes[out],
         chosen.recoding,
         gone,
         None if perturbed is None else published,
+        records=out if share < 1.0 else None,
+        scaled=_scaled(spec, len(out) / len(codes)),
         codebook=spec.data.codebook,
     )
     converged = estimate.converged and again.estimate(level).converged
@@ -270,9 +288,16 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     )
     verdicts = verdicts_of(level, scenarios, chosen, stages)
     of_file = verdicts[0] if verdicts and not spec.scenarios else None
-    facts = tuple(
-        PlanFacts.of(one, risk, tables.kept(one.recoding), one is chosen) for one, risk in shown
+    facts = tuple(_plan_facts(asked, one, risk, one is chosen) for one, risk in shown)
+    lost = information_lost(
+        codes[out[rows]],
+        chosen.recoding,
+        weights,
+        suppressed=None if gone is None else gone[rows],
+        perturbed=published[rows],
     )
+    if asked.shares is not None:
+        lost = asked.shares.lost(lost, share)
     summary = ProtectionSummary(
         schema=SCHEMA,
         data=spec.data.name,
@@ -292,13 +317,9 @@ def run(job: Job[ProtectionSpec]) -> Protection:
             RiskFacts.of(promised), facts_released, None if perturbed is not None else refit
         ),
         released=facts_released,
-        lost=information_lost(
-            codes[rows],
-            chosen.recoding,
-            weights,
-            suppressed=None if gone is None else gone[rows],
-            perturbed=published[rows],
-        ),
+        lost=lost,
+        share=share,
+        n_released=len(out),
         plans=facts,
         n_plans=n_plans,
         n_looked_at=n_looked_at,
@@ -313,7 +334,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
-        utility=tables.kept(chosen.recoding, visible),
+        utility=tables.kept(chosen.recoding, visible, out),
         perturbation=perturbation,
         telling=telling_columns(
             microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
@@ -322,7 +343,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
             (name, values, values)
             for name, values in copied_columns(microdata, [key.name for key in table.keys])
         ),
-        n_not_assessed=len(codes) - table.n_records,
+        n_not_assessed=len(out) - len(rows),
         agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),
         level=level,
         # A fingerprint of the original would confirm guesses of what was hidden.
@@ -376,15 +397,21 @@ def _suppressed(
         ) from None
 
 
-def _showing(table: CellTable, codes: Int32) -> CellTable:
-    """The table of records that show these codes, (n_records, n_keys), -1 where missing."""
-    found = distinct(codes, table.n_levels)
-    return replace(
-        table,
-        cells=np.ascontiguousarray(codes[found.first], np.int32),
-        counts=found.counts,
-        record_cell=found.place.astype(np.int32),
-    )
+def _same(one: Recoding, other: Recoding) -> bool:
+    return one.keys == other.keys and one.held is other.held
+
+
+def _plan_facts(asked: Loaded, plan: Plan, risk: RiskEstimate, chosen: bool) -> PlanFacts:
+    share, out = asked.released(plan.recoding)
+    return PlanFacts.of(plan, risk, asked.tables.kept(plan.recoding, None, out), share, chosen)
+
+
+def _scaled(spec: ProtectionSpec, share: float) -> dict[str, float]:
+    """Columns that a sample of the records changes: what each of them stands for."""
+    if share == 1.0:
+        return {}
+    factors = {spec.design.weights: 1.0 / share, spec.design.inclusion: share}
+    return {name: factor for name, factor in factors.items() if name is not None}
 
 
 def _hidden(recoding: Recoding, recoded: Int32, visible: Int32) -> frozenset[str]:
@@ -405,9 +432,13 @@ def _agree(promised: Measured, refit: Measured) -> bool:
 
 def _plan(spec: ProtectionSpec, plan: Plan, table: CellTable, made: Released) -> PlanSpec:
     """The recodings as they are done to other files."""
-    also = [*(["perturbed"] if spec.perturbs else []), *(["suppressed"] if spec.suppress else [])]
+    done = {
+        "sampled": plan.recoding.held is not None,
+        "perturbed": spec.perturbs,
+        "suppressed": spec.suppress is not None,
+    }
     return PlanSpec(
-        also=tuple(also),
+        also=tuple(name for name, so in done.items() if so),
         data=spec.data.model_copy(update={"path": None, "database": None}),
         keys=plan_keys(plan.recoding, spec.keys, table.keys, made),
     )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from unikat._typing import Int64
 from unikat.data.hierarchies import Hierarchy, read_hierarchy
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
@@ -15,9 +20,10 @@ from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
 from unikat.jobs.protection_target import explicit_plan, scenarios_of
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, choices
-from unikat.protection.recoding import Rule
+from unikat.protection.recoding import Recoding, Rule
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
+from unikat.protection.subsample import Shares
 from unikat.protection.utility import Tables
 from unikat.spec.from_options import Inputs
 from unikat.spec.paths import hierarchy_file
@@ -41,6 +47,22 @@ class Loaded(NamedTuple):
     every: CellTable
     """With the records that are not assessed."""
     tables: Tables
+    shares: Shares | None
+    """Of the records of the file, of which one is released; None: all are."""
+    assessed: Int64
+    """(n_assessed,): records of the file that the table has, in its order."""
+
+    def released(self, recoding: Recoding) -> tuple[float, Int64]:
+        """The share of the records that a plan releases, and their numbers in the file."""
+        if self.shares is None or recoding.held is None:
+            return 1.0, np.arange(self.every.n_records)
+        parts = zip(self.shares.shares, self.shares.held, strict=True)
+        share, held = next(
+            (share, held)
+            for share, held in parts
+            if held is not None and np.array_equal(held[self.assessed], recoding.held)
+        )
+        return share, np.flatnonzero(~held)
 
 
 def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
@@ -60,7 +82,40 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
     plan = explicit_plan(table, spec.recode, weights)
     every = microdata.tabulate()
     tables = Tables.of(microdata, table.keys, every.cells[every.record_cell], spec.tables)
-    return Loaded(model, microdata, table, handled, scenarios, parts, weights, plan, every, tables)
+    assessed = np.arange(every.n_records) if handled is None else np.flatnonzero(handled.kept)
+    shares = _shares(spec, every, scenarios)
+    if shares is not None and not spec.seeks:
+        recoding = replace(plan.recoding, held=shares.assessed(assessed).held[0])
+        plan = replace(plan, recoding=recoding, lost=shares.lost(plan.lost, shares.shares[0]))
+    return Loaded(
+        model,
+        microdata,
+        table,
+        handled,
+        scenarios,
+        parts,
+        weights,
+        plan,
+        every,
+        tables,
+        shares,
+        assessed,
+    )
+
+
+def _shares(spec: ProtectionSpec, every: CellTable, scenarios: Sequence[Scenario]) -> Shares | None:
+    """The shares that are asked for, of all records of the file."""
+    if not spec.subsample:
+        return None
+    found = Shares.of(
+        spec.subsample,
+        every.n_records,
+        household=every.households,
+        classes=None if every.sampling is None else every.sampling.strata,
+        cost=spec.weight_of_records,
+        seed=0 if spec.perturbation_seed is None else spec.perturbation_seed,
+    )
+    return found.for_limits([(one.target, one.in_sample) for one in scenarios])
 
 
 def _recodings(spec: ProtectionSpec) -> dict[str, list[Rule | Hierarchy]]:

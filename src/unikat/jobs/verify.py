@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.frames import frame_of_codes
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
-from unikat.data.patterns import distinct
 from unikat.data.readers import open_source
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option
@@ -35,6 +34,7 @@ from unikat.protection.compared import (
 from unikat.protection.perturbed import most_matches
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.released import telling_columns, told
+from unikat.protection.subsample import table_of
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import SCHEMA, VerifySummary
@@ -385,24 +385,7 @@ def _published(table: CellTable, recoding: Recoding, codes: Int32, rows: Int64) 
         Key.of_size(key.name, max(key.n_levels, int(column.max(initial=0)) + 1))
         for key, column in zip(there, codes.T, strict=True)
     )
-    found = distinct(codes, [key.n_levels for key in keys])
-    sampling = None if table.sampling is None else table.sampling.taken(rows)
-    if sampling is not None and not sampling.n_sampled.all():
-        raise DataError(
-            "Some classes of the design (strata, or records of about the same weight) have no "
-            "record in the protected file, so nothing would be known of their units. Leave the "
-            "design out, and give the population size."
-        )
-    return replace(
-        table,
-        keys=keys,
-        cells=np.ascontiguousarray(codes[found.first], np.int32),
-        counts=found.counts,
-        record_cell=found.place.astype(np.int32),
-        sampling=sampling,
-        households=None if table.households is None else table.households[rows],
-        clues=(),
-    )
+    return table_of(table, codes, rows, keys)
 
 
 def _columns(

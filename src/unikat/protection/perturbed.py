@@ -266,9 +266,8 @@ def most_matches(
     names = [recoding.keys[j].name for j in recoding.kept]
     hidden = [name for name in perturbed if name in names]
     for ignored in dict.fromkeys([*((name,) for name in hidden), tuple(hidden)]):
-        margin = Recoding(
-            keys=tuple(one.left_out() if one.name in ignored else one for one in recoding.keys)
-        )
+        keys = tuple(one.left_out() if one.name in ignored else one for one in recoding.keys)
+        margin = replace(recoding, keys=keys)
         if not ignored or not margin.kept:
             continue
         left = [name not in ignored for name in names]

@@ -111,6 +111,8 @@ class Recoding:
     """What becomes of all keys of a table: of `recodable`, which of records are in their order."""
 
     keys: tuple[KeyRecoding, ...]
+    held: Bool | None = None
+    """(n_records,): records that are held back (`protection.subsample`); None: as of the table."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -159,6 +161,7 @@ class Recoding:
             clues=(),
             layout=layout,
             margins=recoded_margins(table.margins, *self.columns(table)),
+            held=table.held if self.held is None else self.held,
         )
 
     def columns(self, table: CellTable) -> Columns:

@@ -84,6 +84,8 @@ def released(
     suppressed: Bool | None = None,
     perturbed: Int32 | None = None,
     *,
+    records: Int64 | None = None,
+    scaled: Mapping[str, float] | None = None,
     known: Mapping[str, Mapping[str, Any]] | None = None,
     codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
 ) -> Released:
@@ -98,7 +100,7 @@ def released(
     microdata
         The rows.
     codes
-        (n_records, n_keys): of all rows, -1 where missing.
+        (n_records, n_keys): of the rows that are released, -1 where missing.
     recoding
         Of the keys.
     suppressed
@@ -106,6 +108,10 @@ def released(
     perturbed
         (n_records, n_kept_keys): codes of recoded keys that are written in place of the true ones;
         each is that of a record. None: the true ones are.
+    records
+        (n_records,): numbers of the rows that are released; None: all are.
+    scaled
+        Columns that are multiplied, such as weights, each with the factor.
     known
         Codes of groups by key and name, of the plan that is repeated.
     codebook
@@ -121,6 +127,12 @@ def released(
     ]
     original = microdata.values(names)
     letters = microdata.source.letters(names)
+    if records is not None:
+        original = original.take(pa.array(records))
+        letters = {name: [one[row] for row in records] for name, one in letters.items()}
+    for name, factor in (scaled or {}).items():
+        place = original.column_names.index(name)
+        original = original.set_column(place, name, _multiplied(original[name], factor))
     columns, labels, codes_of = [], {}, {}
     changed: dict[str, Changed] = {}
     gone = {} if suppressed is None else dict(zip(recoding.kept, suppressed.T, strict=True))
@@ -167,6 +179,17 @@ def released(
         codebook=_codebook(microdata, codebook, changed, recoding),
         letters={name: found for name, found in letters.items() if any(found)},
     )
+
+
+def _multiplied(column: pa.ChunkedArray, factor: float) -> pa.ChunkedArray:
+    """Numbers, or texts of numbers, times a factor; with 12 digits, since that is what is meant."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    values = pc.cast(column, pa.float64())
+    found = pc.multiply(values, pa.scalar(factor, pa.float64()))
+    return pc.cast(found, kind) if is_text(kind) else found
 
 
 def _written(

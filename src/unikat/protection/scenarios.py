@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan
 
@@ -25,6 +25,7 @@ from unikat.errors import SpecError, listed, suggest
 from unikat.protection.recoding import KeyRecoding, Recoding, unchanged
 from unikat.protection.search import Value
 from unikat.protection.what_if import Posterior
+from unikat.risk.limits import smallest
 from unikat.spec.limits import Limit
 
 
@@ -71,9 +72,8 @@ class Scenario:
 
     def margin(self, recoding: Recoding) -> Recoding | None:
         """Leave out the keys that he does not know; None if none is left that he does."""
-        found = Recoding(
-            keys=tuple(one if one.name in self.keys else one.left_out() for one in recoding.keys)
-        )
+        keys = tuple(one if one.name in self.keys else one.left_out() for one in recoding.keys)
+        found = replace(recoding, keys=keys)
         return found if found.kept else None
 
     def of_nothing(self, table: CellTable) -> float:
@@ -81,7 +81,7 @@ class Scenario:
         if not self.target.wants_more:
             return 0.0
         of_all = self.target.measure == "population_k" and not self.in_sample
-        return float(table.n_units if of_all else table.n_records)
+        return float(table.n_units if of_all else table.released.sum())
 
 
 @dataclass(kw_only=True, eq=False)
@@ -94,10 +94,11 @@ class Scenarios:
     posterior: Posterior
     scenarios: Sequence[Scenario]
     level: float
-    _found: dict[Scenario, list[tuple[tuple[KeyRecoding, ...], bool]]] = field(
+    _found: dict[tuple[Scenario, int], list[tuple[tuple[KeyRecoding, ...], bool]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    """Recodings of his own keys that were looked at, and whether they reach the target."""
+    """Recodings of his own keys that were looked at, by the share of the records that is released,
+    and whether they reach the target."""
     _best: dict[Scenario, float] = field(default_factory=dict)
     _coarser: dict[tuple[int, int], bool] = field(default_factory=dict)
 
@@ -133,9 +134,9 @@ class Scenarios:
         margin = one.margin(recoding)
         posterior = self.posterior.within_sample if one.in_sample else self.posterior
         if margin is None:
-            return one.of_nothing(posterior.table)
+            return one.of_nothing(replace(posterior.table, held=recoding.held))
         if one.target.measure == "k":
-            return float(margin.table(posterior.table).matches.min())
+            return smallest(margin.table(posterior.table))
         if quickly:
             return posterior.value(margin, one.target, self.level).measure
         return posterior.measured(margin, one.target, self.level)
@@ -164,7 +165,9 @@ class Scenarios:
     def _reaches(self, one: Scenario, recoding: Recoding) -> bool:
         """Whether a target is reached, as far as the search looks; each margin is seen once."""
         own = tuple(part for part in recoding.keys if part.name in one.keys)
-        for other, reached in self._found[one]:
+        # Shares of a search live as long as it does.
+        found = self._found[one, id(recoding.held)]
+        for other, reached in found:
             if reached and self._are_coarser(own, other):
                 return True
             if not reached and self._are_coarser(other, own):
@@ -172,7 +175,7 @@ class Scenarios:
         measure = self.measure(one, recoding, quickly=True)
         self._note(one, measure)
         reached = one.target.met(measure)
-        self._found[one].append((own, reached))
+        found.append((own, reached))
         return reached
 
     def _are_coarser(self, own: Sequence[KeyRecoding], other: Sequence[KeyRecoding]) -> bool:

@@ -15,6 +15,10 @@ Many keys of many levels have thousands of plans at the border of what reaches t
 proof needs a look at most of them. After `MOST_LOOKS` the search takes the best plan so far, no key
 of which can be made finer, and says what share of the information any plan loses that could be
 better (`Search.least`).
+
+The share of the records that is released (`protection.subsample`) is one more axis of the product,
+on which a smaller share is coarser if it is never less favourable for what has to be reached. Where
+it may be, no share is finer than another, and the search looks at each by itself.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from unikat._typing import Bool, Float64, Int64
 from unikat.errors import SpecError
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding
+from unikat.protection.subsample import Shares
 from unikat.spec.limits import Limit
 
 NONE = 0.05
@@ -108,8 +113,10 @@ class Search:
 
     choices: Sequence[Choices]
     lost: Float64 = field(repr=False)
-    """Of every plan, an axis for each key."""
+    """Of every plan, an axis for each key, and one for the shares if there are some."""
     evaluate: Evaluate
+    shares: Shares | None = None
+    """Of the records; None: all are released."""
     tell: Tell | None = None
     name: str = "Search"
     """What is searched, in words for who watches."""
@@ -141,6 +148,7 @@ class Search:
         evaluate: Evaluate,
         weights: Sequence[float] | None = None,
         *,
+        shares: Shares | None = None,
         tell: Tell | None = None,
     ) -> Search:
         """Prepare a search.
@@ -153,6 +161,8 @@ class Search:
             Tells what a recoding reaches.
         weights
             How much the information of each key counts, not negative; None: all alike.
+        shares
+            Of the records, of which one is released; None: all records are.
         tell
             Told where the search stands, before each look.
 
@@ -162,6 +172,8 @@ class Search:
             If there are more than `MOST_PLANS` plans.
         """
         shape = tuple(len(one.recodings) for one in choices)
+        if shares is not None:
+            shape = (*shape, len(shares.shares))
         if math.prod(shape) > MOST_PLANS:
             raise SpecError(
                 f"There are {math.prod(shape):,} combinations of recodings, more than "
@@ -169,6 +181,8 @@ class Search:
                 "recodings), or keep some keys as they are (--keep)."
             )
         lost = losses(choices, weights)
+        if shares is not None:
+            lost = 1.0 - np.multiply.outer(1.0 - lost, shares.kept)
         misses = np.zeros(shape, np.bool_)
         # A file without any key is none that is published.
         out = tuple(
@@ -178,8 +192,20 @@ class Search:
         if min(out) >= 0:
             misses[out] = True
         return cls(
-            choices=choices, lost=lost, evaluate=evaluate, tell=tell, misses=misses, nothing=out
+            choices=choices,
+            lost=lost,
+            evaluate=evaluate,
+            shares=shares,
+            tell=tell,
+            misses=misses,
+            nothing=out,
         )
+
+    @cached_property
+    def axes(self) -> list[Bool]:
+        """Of each axis, (n, n): whether the first is coarser than the second, or the same."""
+        of_keys = [one.coarser for one in self.choices]
+        return of_keys if self.shares is None else [*of_keys, self.shares.coarser]
 
     @cached_property
     def order(self) -> Int64:
@@ -249,13 +275,14 @@ class Search:
         self._until = int(self.lost.size)
         if self._found is None:
             # If these miss the goal, all do.
-            ends = [np.flatnonzero(one.coarser.sum(axis=0) == 1) for one in self.choices]
+            ends = [np.flatnonzero(coarser.sum(axis=0) == 1) for coarser in self.axes]
             coarsest = [tuple(map(int, at)) for at in product(*ends)]
-            if self.nothing in coarsest:
+            if any(map(self._is_nothing, coarsest)):
                 coarsest = [
-                    (*self.nothing[:j], int(i), *self.nothing[j + 1 :])
+                    (*self.nothing[:j], int(i), *self.nothing[j + 1 :], *share)
                     for j, one in enumerate(self.choices)
                     for i in np.flatnonzero(np.arange(len(one.recodings)) != self.nothing[j])
+                    for share in product(*(end.tolist() for end in ends[len(self.choices) :]))
                 ]
             for at in sorted(coarsest, key=lambda at: (-self.lost[at], at)):
                 if not self.misses[at] and self._met(at, goal):
@@ -271,8 +298,8 @@ class Search:
             place = at
             finer = [
                 (*place[:j], int(i), *place[j + 1 :])
-                for j, part in enumerate(self.choices)
-                for i in np.flatnonzero(part.coarser[place[j]])
+                for j, coarser in enumerate(self.axes)
+                for i in np.flatnonzero(coarser[place[j]])
                 if i != place[j]
             ]
             finer.sort(key=lambda at: (self.lost[at], at))
@@ -304,9 +331,10 @@ class Search:
         )
 
     def recoding(self, place: tuple[int, ...]) -> Recoding:
-        """The recoding of a plan, given by the place of each key's."""
+        """The recoding of a plan, given by the place of each key's and of the share."""
+        keys = tuple(one.recodings[i] for one, i in zip(self.choices, place, strict=False))
         return Recoding(
-            keys=tuple(one.recodings[i] for one, i in zip(self.choices, place, strict=True))
+            keys=keys, held=None if self.shares is None else self.shares.held[place[-1]]
         )
 
     def miss(self, recoding: Recoding) -> None:
@@ -314,11 +342,17 @@ class Search:
         self._rule_out(self.place(recoding))
 
     def place(self, recoding: Recoding) -> tuple[int, ...]:
-        """The place of each key's recoding."""
-        return tuple(
+        """The place of each key's recoding, and of the share."""
+        place = tuple(
             next(i for i, one in enumerate(part.recodings) if one is chosen)
             for part, chosen in zip(self.choices, recoding.keys, strict=True)
         )
+        if self.shares is None:
+            return place
+        return (*place, next(i for i, one in enumerate(self.shares.held) if one is recoding.held))
+
+    def _is_nothing(self, place: tuple[int, ...]) -> bool:
+        return place[: len(self.choices)] == self.nothing
 
     def _coarsest_that_misses(
         self, start: tuple[int, tuple[int, ...]], goal: Goal
@@ -347,19 +381,17 @@ class Search:
 
         `levels`: of the plans that are left, the recoding of each key.
         """
-        above = [
-            ~part.coarser[i][at] for part, i, at in zip(self.choices, place, levels, strict=True)
-        ]
+        above = [~coarser[i][at] for coarser, i, at in zip(self.axes, place, levels, strict=True)]
         n_above = np.sum(above, axis=0)
         best: tuple[float, tuple[int, ...]] | None = None
-        for j, part in enumerate(self.choices):
+        for j, coarser in enumerate(self.axes):
             # These are not finer because of this key alone.
             alone = levels[j][above[j] & (n_above == 1)]
-            counts = np.bincount(alone, minlength=len(part.recodings))
-            for i in np.flatnonzero(part.coarser[:, place[j]]).tolist():
+            counts = np.bincount(alone, minlength=len(coarser))
+            for i in np.flatnonzero(coarser[:, place[j]]).tolist():
                 tried = (*place[:j], i, *place[j + 1 :])
-                more = int(counts[part.coarser[i]].sum())
-                if not more or tried == self.nothing or self._reaches[tried]:
+                more = int(counts[coarser[i]].sum())
+                if not more or self._is_nothing(tried) or self._reaches[tried]:
                     continue
                 rate = more / (float(self.lost[tried] - self.lost[place]) + _STEP)
                 if best is None or rate > best[0]:
@@ -369,15 +401,12 @@ class Search:
     def _coarser(self, place: tuple[int, ...]) -> tuple[Any, ...]:
         """Index of all plans that are coarser than one, or the same."""
         return np.ix_(
-            *(
-                np.flatnonzero(part.coarser[:, i])
-                for part, i in zip(self.choices, place, strict=True)
-            )
+            *(np.flatnonzero(axis[:, i]) for axis, i in zip(self.axes, place, strict=True))
         )
 
     def _rule_out(self, place: tuple[int, ...]) -> None:
         """Rule out a plan and all that are finer."""
-        finer = [np.flatnonzero(one.coarser[i]) for one, i in zip(self.choices, place, strict=True)]
+        finer = [np.flatnonzero(axis[i]) for axis, i in zip(self.axes, place, strict=True)]
         self.misses[np.ix_(*finer)] = True
 
 
@@ -429,7 +458,8 @@ def frontier(
 
     reached = None if goal is None else search.best(goal)
     # τ1 is another measure: what misses its limits need not miss the goal.
-    by_tau1 = Search.of(search.choices, by_tau1_alone, tell=search.tell)
+    shares = None if search.shares is None else replace(search.shares, ordered=True)
+    by_tau1 = Search.of(search.choices, by_tau1_alone, shares=shares, tell=search.tell)
     by_tau1.lost, by_tau1.order, by_tau1.name = search.lost, search.order, "Frontier"
     by_tau1.most_looks = search.most_looks
     by_tau1.seen = {
@@ -437,7 +467,7 @@ def frontier(
         for place, value in search.seen.items()
         if not math.isnan(value.tau1)
     }
-    whole = tuple(0 for _ in search.choices)
+    whole = tuple(0 for _ in search.axes)
     limit = by_tau1.value(whole).tau1 / 2.0
     while limit >= 0.5:
         plan = by_tau1.best(Limit("tau1_estimate", limit))

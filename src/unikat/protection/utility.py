@@ -107,7 +107,12 @@ class Tables:
             wanted=places,
         )
 
-    def kept(self, recoding: Recoding, published: Int32 | None = None) -> Utility:
+    def kept(
+        self,
+        recoding: Recoding,
+        published: Int32 | None = None,
+        records: Int64 | None = None,
+    ) -> Utility:
         """Compare the tables.
 
         Parameters
@@ -115,11 +120,13 @@ class Tables:
         recoding
             Of the keys.
         published
-            (n_records, n_recoded_keys): groups that the published records show, -1 where missing;
+            (n_released, n_recoded_keys): groups that the published records show, -1 where missing;
             None: those of the recoding.
+        records
+            (n_released,): records that are released; None: all.
         """
         groups = [np.arange(n, dtype=np.int64) for n in self.n_levels]
-        shown = self.columns.copy()
+        shown = self.columns.copy() if records is None else self.columns[:, records]
         for j, one in enumerate(recoding.keys):
             groups[j] = one.groups.astype(np.int64)
             shown[j] = np.where(shown[j] >= 0, groups[j][shown[j]], -1)

@@ -113,7 +113,13 @@ class Posterior:
     @cached_property
     def within_sample(self) -> Posterior:
         """The same for one who knows who is in the sample: nobody is unobserved, N = n."""
-        table = replace(self.table, population_size=self.table.n_records, sampling=None, margins=())
+        table = replace(
+            self.table,
+            population_size=self.table.n_records,
+            sampling=None,
+            margins=(),
+            presence_known=True,
+        )
         return replace(self, table=table)
 
     def look(
@@ -325,11 +331,15 @@ class Posterior:
                 self.look(recoding, n_states=n_states, laws=laws)
                 yield laws.get(SHOWN[0], laws[TAUS[0]])
             return
-        cells = np.ascontiguousarray(table.cells[table.unique])
+        unique = table.unique
+        if not of_sums:
+            # A cell of which records are held back has no population unique.
+            unique = unique & (table.frequency == 1)
+        cells = np.ascontiguousarray(table.cells[unique])
         states: Iterator[State]
         if of_sums:
-            found = self.moments(recoding, table, cells, np.ones(len(cells)), None)
-            states = map(State.of, found)
+            frequency = table.frequency[unique].astype(np.float64)
+            states = map(State.of, self.moments(recoding, table, cells, frequency, None))
         else:
             nothing = np.full(3, np.nan)
             states = (State(r1, nothing) for r1 in self._alone(recoding, table, cells, None))
@@ -484,18 +494,19 @@ class Posterior:
     def _population_k(self, recoding: Recoding, level: float) -> float:
         """Lower end of the interval of the smallest F of a record's combination."""
         table = recoding.table(self.table)
+        low = _least_known(table)
         if self._shows_population(table):
-            return smallest(table)
+            return low
         n_all = sum(map(len, self.states))
         law = partial(self._smallest, recoding, table, n_all)
-        return _lower_end(law, smallest(table), table.n_units + 1.0, level)
+        return _lower_end(law, low, table.n_units + 1.0, level)
 
     def _population_k_beside(
         self, bound: float, recoding: Recoding, table: CellTable, level: float
     ) -> Value:
         """The same, if it is below a bound; by few states if they tell that, else by all."""
         tau1 = assess(None, table).tau1.mean if known_exactly(table) else math.nan
-        low, bound = smallest(table), math.ceil(bound)
+        low, bound = _least_known(table), math.ceil(bound)
         if low >= bound or self._shows_population(table):
             # F is at least the number of records.
             return Value(low, tau1)
@@ -520,7 +531,7 @@ class Posterior:
         exposure = recoded_exposure(self.table, recoding, table)
         counts = table.matches.astype(np.float64)
         # No cell with more records has fewer than k.
-        few = np.flatnonzero(counts < thresholds[-1])
+        few = np.flatnonzero((counts < thresholds[-1]) & (table.released > 0))
         cells, counts = np.ascontiguousarray(table.cells[few]), counts[few]
         companions, found = companions_of(table, cells), []
         for look in self._looks(model, n_states):
@@ -529,6 +540,11 @@ class Posterior:
             law = others(look, exposure, p, counts, by_mean=True)
             found.append(smallest_at_least(law, counts, thresholds))
         return np.array(found)
+
+
+def _least_known(table: CellTable) -> float:
+    """Persons who are known to be in the smallest combination of a released record."""
+    return float(table.matches[table.released > 0].min(initial=table.n_records))
 
 
 def _imputes(table: CellTable) -> bool:

@@ -307,18 +307,21 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
             "whole population or has no sample uniques (and no missing key is integrated over)."
         )
     census = table.n_units == table.n_records
-    count = float(table.n_uniques)
-    sure = known(count, level)
-    r1 = np.where(table.unique, 1.0, np.nan)
-    r2 = 1.0 / table.matches if census else np.full(table.n_cells, np.nan)
+    # A sample unique of whose cell a record is held back is no population unique.
+    frequency = np.maximum(table.frequency, 1)
+    certain = table.unique & (frequency == 1)
+    sure = known(float(certain.sum()), level)
+    matches = known(float((1.0 / frequency)[table.unique].sum()), level)
+    r1 = np.where(table.unique, certain.astype(np.float64), np.nan)
+    r2 = 1.0 / frequency if census else np.full(table.n_cells, np.nan)
     drop = np.full((table.n_cells, len(table.variables)), np.nan)
     if census:
         for j in range(len(table.variables)):
             _, where, _ = distinct(table.without(table.cells, j), table.n_levels)
             alone = np.bincount(where, table.counts)[where] == 1
-            drop[table.unique, j] = 1.0 - alone[table.unique]
+            drop[table.unique, j] = (certain & ~alone)[table.unique]
     # All sample uniques have the same risk, and the same place.
-    tied = np.where(table.unique, (count + 1.0) / 2.0, np.nan)
+    tied = np.where(table.unique, (table.n_uniques + 1.0) / 2.0, np.nan)
     warnings = _masked(table)
     if not census:
         warnings.append(
@@ -346,9 +349,9 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
         table=table,
         draws=None,
         tau1=sure,
-        tau2=sure,
+        tau2=matches,
         tau1_expected=sure,
-        tau2_expected=sure,
+        tau2_expected=matches,
         records=records,
         converged=True,
         warnings=tuple(warnings),
@@ -437,7 +440,7 @@ def _record_risk(totals: RiskTotals, table: CellTable, level: float) -> RecordRi
             rank_upper=unknown,
             key_drop=np.broadcast_to(np.nan, (table.n_cells, len(table.variables))),
         )
-    frequency = table.matches if table.missing == "wildcard" else table.counts
+    frequency = table.frequency
     of_f = summarise_counts(
         totals.histogram_others,
         frequency.astype(np.float64),

@@ -71,11 +71,18 @@ class Moments(NamedTuple):
     """E 1/F²."""
     third: Float64
     """E 1/F³."""
+    counts: Float64 | float = 1.0
+    """f, the candidates that are known."""
+
+    @property
+    def unique(self) -> Float64:
+        """P(F = 1)."""
+        return np.where(self.counts == 1.0, self.r1, 0.0)
 
     @property
     def cumulants(self) -> Float64:
         """First three cumulants of the sum of 1/F, (3,)."""
-        _, m1, m2, m3 = self
+        _, m1, m2, m3, _ = self
         parts = (m1, m2 - m1**2, m3 - 3.0 * m1 * m2 + 2.0 * m1**3)
         return np.array([part.sum() for part in parts])
 
@@ -129,7 +136,7 @@ def moments(
         r2 = _mean_inverse(law, counts)
     else:
         r1, r2 = exposure.risk(chances, counts, look.poisson)
-    return Moments(r1, r2, *_higher(law, counts, r2))
+    return Moments(r1, r2, *_higher(law, counts, r2), counts)
 
 
 def _mean_inverse(law: Others, counts: Float64) -> Float64:
@@ -223,7 +230,7 @@ class State(NamedTuple):
     @classmethod
     def of(cls, *found: Moments) -> State:
         """Take both from the moments of sample uniques."""
-        r1 = np.concatenate([one.r1 for one in found])
+        r1 = np.concatenate([one.unique for one in found])
         return cls(r1, np.sum([one.cumulants for one in found], axis=0))
 
 

@@ -77,7 +77,7 @@ class Measured:
             tau2=found.tau2_shown or found.tau2,
             smallest=smallest(found.table),
             r1=np.nan_to_num(r1) if known else None,
-            counts=found.table.counts,
+            counts=found.table.released,
             population_smallest=population_smallest,
             households=found.table.layout is not None,
         )
@@ -103,7 +103,8 @@ class Measured:
 
 def smallest(table: CellTable) -> float:
     """Count the records of the smallest combination of keys; 0 in a file without records."""
-    return float(table.matches.min(initial=table.n_records))
+    there = table.released > 0
+    return float(table.released_matches[there].min(initial=table.n_records))
 
 
 def judge(

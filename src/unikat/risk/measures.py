@@ -137,6 +137,12 @@ class RiskMeasures(Observer):
     """(n_cells,) records that a pattern's r2 starts from, f or all compatible ones (wildcard)."""
     unique: Bool
     """(n_cells,) sample uniques."""
+    released: Float64
+    """(n_cells,) records that are released; see `CellTable.held`."""
+    held: Bool
+    """(n_imputed,): imputed records that are held back, in the order in which they are imputed."""
+    presence_known: bool
+    """Held records are no candidates; see `CellTable.presence_known`."""
     incomplete: Int64
     """Patterns that every draw imputes (none unless missing keys are integrated over)."""
     n_incomplete: Int64
@@ -207,8 +213,13 @@ class RiskMeasures(Observer):
         n_bins = (64 if table.n_cells <= 100_000 else 16) if detailed else 0
         return cls(
             cells=table.cells,
-            counts=(table.matches if wildcard else table.counts).astype(np.float64),
+            counts=table.frequency.astype(np.float64),
             unique=table.unique,
+            released=table.released.astype(np.float64),
+            held=np.zeros(int(n_imputed.sum()), np.bool_)
+            if table.held is None
+            else table.held[table.imputed_records],
+            presence_known=table.presence_known,
             incomplete=imputed,
             n_incomplete=n_imputed,
             n_levels=table.n_levels,
@@ -303,9 +314,9 @@ class RiskMeasures(Observer):
             q = self._with_error(look, p, self.counts)
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
-            tau = self._add(look, p, q, risk, self.unique, each, totals)
+            tau = self._add(look, p, q, risk, self.unique, self.counts, each, totals)
             if laws is not None:
-                laws[TAUS[0]] = State.of(self._moments(look, p, self.unique))
+                laws[TAUS[0]] = State.of(self._moments(look, p, self.unique, self.counts))
             if self.n_bins:
                 means = self.exposure.means(q)
                 add_to_histogram(totals.histogram_others, means, self.n_unobserved)
@@ -317,10 +328,10 @@ class RiskMeasures(Observer):
         self._add_margins(look, uniques, totals)
         return tau
 
-    def _moments(self, look: Look, p: Any, unique: Bool) -> Moments:
-        """What the state says of sample uniques of such chances."""
+    def _moments(self, look: Look, p: Any, unique: Bool, counts: Float64) -> Moments:
+        """What the state says of sample uniques of such chances, of so many candidates."""
         at_risk = self.exposure.taken(p, unique)
-        return moments(look, self.exposure, at_risk, np.ones(int(unique.sum())))
+        return moments(look, self.exposure, at_risk, counts[unique])
 
     def _chances(self, look: Look, cells: Int32, companions: Companions | None) -> Any:
         stream, model, state, data = look
@@ -351,15 +362,17 @@ class RiskMeasures(Observer):
         q: Any,
         risk: tuple[Float64, Float64],
         unique: Bool,
+        counts: Float64,
         pattern: Int64,
         totals: RiskTotals,
     ) -> Mapping[str, float]:
-        """Add items, each credited to a pattern: chances and risks; which of them are unique.
+        """Add items, each credited to a pattern: chances and risks; which are unique; candidates.
 
         p are the model's chances, q the same with its error, if it has one.
         """
         r1, r2 = risk
-        r1 = np.where(unique, r1, 0.0)
+        certain = unique & (counts == 1.0)
+        r1 = np.where(certain, r1, 0.0)
         kernels.add_records(
             r1,
             r2,
@@ -376,7 +389,8 @@ class RiskMeasures(Observer):
         totals.r1_squared[...] += of_tau1**2
         totals.r2_unique[...] += of_tau2
         totals.r2_squared[...] += of_tau2**2
-        stream, at_risk = look.stream, self.exposure.taken(q, unique)
+        # Of held records alone do the two differ, and then the laws tell τ1 and τ2, and no draw.
+        stream, at_risk = look.stream, self.exposure.taken(q, certain)
         tau1, tau2 = self.exposure.draw(stream, at_risk, look.poisson)
         found = {
             "tau1": tau1,
@@ -385,7 +399,7 @@ class RiskMeasures(Observer):
             "tau2_expected": float(r2[unique].sum()),
         }
         if q is not p:
-            drawn = self.exposure.draw(stream, self.exposure.taken(p, unique), look.poisson)
+            drawn = self.exposure.draw(stream, self.exposure.taken(p, certain), look.poisson)
             found |= dict(zip(WITHOUT_ERROR, drawn, strict=True))
         return found
 
@@ -402,6 +416,10 @@ class RiskMeasures(Observer):
         first, where, _ = distinct(everybody, self.n_levels)
         records = np.concatenate((self.counts[complete], np.ones(len(imputed))))
         count = np.bincount(where, records).astype(np.float64)
+        out = np.concatenate((self.released[complete], (~self.held).astype(np.float64)))
+        released = np.bincount(where, out).astype(np.float64)
+        if self.presence_known:
+            count = np.maximum(released, 1.0)
         members = self.members
         companions = None if members is None else members.companions(everybody[first], imputed)
         p = self._chances(look, everybody[first], companions)
@@ -409,19 +427,20 @@ class RiskMeasures(Observer):
         r1, r2 = self._risk(look, q, everybody[first], count)
         # A pattern that many records share is one item; each imputed record is its own.
         item_pattern = np.concatenate((complete, owner))
-        unique = count[where] == 1.0
+        unique = (released[where] == 1.0) & (out > 0.0)
         items = self.exposure.taken(p, where)
         erring = items if q is p else self.exposure.taken(q, where)
         risk = r1[where], r2[where]
-        tau = self._add(look, items, erring, risk, unique, item_pattern, totals)
+        candidates = count[where]
+        tau = self._add(look, items, erring, risk, unique, candidates, item_pattern, totals)
         if laws is not None:
-            laws[TAUS[0]] = State.of(self._moments(look, items, unique))
+            laws[TAUS[0]] = State.of(self._moments(look, items, unique, candidates))
         # Of the complete patterns; those that are incomplete are not asked for.
         place = np.zeros(len(self.cells), np.int64)
         place[complete] = where[: len(complete)]
         by_pattern = self.exposure.taken(p, place)
         with_error = by_pattern if q is p else self.exposure.taken(q, place)
-        alone = np.where(count == 1.0, r1, 0.0)[place]
+        alone = np.where((count == 1.0) & (released == 1.0), r1, 0.0)[place]
         if self.layout is not None:
             # Who agrees with the known keys of a household is no matter of its columns.
             return _Found(by_pattern, with_error, alone, imputed), tau
@@ -430,14 +449,15 @@ class RiskMeasures(Observer):
             return _Found(by_pattern, with_error, alone, imputed), {**tau, **NOT_SHOWN}
         first_record = len(complete) + np.cumsum(self.n_incomplete) - self.n_incomplete
         own = r1 if self._integrates(look.model) else None
-        whole = Completed(everybody[first], count, p, q, where[first_record], own)
+        whole = Completed(everybody[first], count, released, p, q, where[first_record], own)
         known = unique.copy()
         known[len(complete) :] = False
-        at_risk = self.exposure.taken(erring, known)
+        at_risk = self.exposure.taken(erring, known & (candidates == 1.0))
         margins: list[Moments] | None = None if laws is None else []
         shown = self.shown.observe(look, whole, at_risk, totals.shown, margins)
         if laws is not None and margins is not None:
-            laws[SHOWN[0]] = State.of(self._moments(look, items, known), *margins)
+            of_known = self._moments(look, items, known, candidates)
+            laws[SHOWN[0]] = State.of(of_known, *margins)
         return _Found(by_pattern, with_error, alone, imputed), {**tau, **shown}
 
     def _add_ranks(self, q: Float64, totals: RiskTotals) -> None:

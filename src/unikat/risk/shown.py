@@ -76,6 +76,8 @@ class Completed(NamedTuple):
     """(n_cells, n_keys): those that have records."""
     counts: Float64
     """(n_cells,)"""
+    released: Float64
+    """(n_cells,): of these records, those that are released; see `CellTable.held`."""
     p: Any
     """The model's chances of the cells."""
     q: Any
@@ -93,6 +95,8 @@ class Shown:
     patterns: Int32
     """(n_patterns, n_keys): incomplete, -1 where a key is missing. One that many records have is
     one item: all of them agree with each other."""
+    released: Int64
+    """(n_patterns,): records of each that are released."""
     n_sets: int
     """Sets of known keys that they have."""
     n_levels: tuple[int, ...]
@@ -106,6 +110,7 @@ class Shown:
         patterns = table.cells[imputed]
         return cls(
             patterns=patterns,
+            released=table.released[imputed],
             n_sets=len(by_known_keys(patterns)[0]),
             n_levels=table.n_levels,
             exposure=exposure,
@@ -134,16 +139,17 @@ class Shown:
         margin = self.exposure.chances(
             look.stream, look.model, look.state, look.data, self.patterns, self.companions
         )
-        values = [sample.counts[:, None]]
+        values = [sample.counts[:, None], sample.released[:, None]]
         if sample.q is not sample.p:
             values.append(self.exposure.within(sample.p, sample.q))
         sums = agreeing_sums(self.patterns, sample.cells, np.hstack(values), self.n_levels)
         records = sums[:, 0]
         if sample.q is not sample.p:
-            margin = self.exposure.filled(margin, sums[:, 1:], look.erring)
-        alone = records == 1.0
+            margin = self.exposure.filled(margin, sums[:, 2:], look.erring)
+        unique = (sums[:, 1] == 1.0) & (self.released > 0)
         if margins is not None:
-            margins.append(self._moments(look, margin, alone, sample))
+            margins.append(self._moments(look, margin, unique, records, sample))
+        alone = unique & (records == 1.0)
         r1, r2 = self._risk(look, margin, records, alone, sample)
         r1 = np.where(alone, r1, 0.0)
         totals.n_draws[0] += 1
@@ -164,16 +170,21 @@ class Shown:
         ]
         return dict(zip(SHOWN, np.sum(drawn, axis=0).tolist(), strict=True))
 
-    def _moments(self, look: Look, margin: Any, alone: Any, sample: Completed) -> Moments:
-        """What the state says of margins that hold one record; `margin` with the model's error."""
-        of, ones = self.exposure, np.ones(int(alone.sum()))
+    def _moments(
+        self, look: Look, margin: Any, alone: Any, records: Float64, sample: Completed
+    ) -> Moments:
+        """What the state says of margins of which one record is released.
+
+        `margin` with the model's error.
+        """
+        of, counts = self.exposure, records[alone]
         chances = of.taken(margin, alone)
         if sample.q is sample.p:
-            return moments(look, of, chances, ones)
+            return moments(look, of, chances, counts)
         # The record's own cell has an error, and the cells that join it have its mean.
         p, q = (of.taken(part, sample.own[alone]) for part in (sample.p, sample.q))
         joined = np.maximum(of.means(chances) - of.means(q), 0.0)
-        return moments(look, of, p, ones, joined)
+        return moments(look, of, p, counts, joined)
 
     def _risk(
         self, look: Look, margin: Any, records: Float64, alone: Any, sample: Completed

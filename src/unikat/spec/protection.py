@@ -68,6 +68,22 @@ def _tables(value: object) -> object:
     return [split_keys(part) for part in split_keys(value, ";")]
 
 
+def _shares(value: object) -> object:
+    """Read `0.25, 50%`; numbers and lists of them stay."""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return (value,)
+    if not isinstance(value, str):
+        return value
+    found = []
+    for part in split_keys(value):
+        number, percent = part.removesuffix("%"), part.endswith("%")
+        try:
+            found.append(float(number) / 100.0 if percent else float(number))
+        except ValueError:
+            raise ValueError(f"{brief(part)!r} is no share; write 0.5 or 50%") from None
+    return found
+
+
 def _importance(value: object) -> object:
     """Read `age=2,region=0.5`; a mapping stays as it is."""
     if not isinstance(value, str):
@@ -236,11 +252,34 @@ class ProtectionSpec(AssessmentSpec):
             form="run",
         ),
     ] = ()
+    subsample: Annotated[
+        tuple[Annotated[float, Field(gt=0.0, le=1.0)], ...],
+        BeforeValidator(_shares),
+        Option(
+            "Q",
+            "Release a share of the records, drawn at random: 0.5 or 50%; of households with "
+            "--household. With a target also several shares to choose from: '0.25,0.5,1'.",
+            "all records are released",
+            accepts="float | str | Sequence[float]",
+            form="run",
+        ),
+    ] = ()
+    weight_of_records: Annotated[
+        float,
+        Option(
+            "W",
+            "How much the number of records counts: a share q of them has q to the power of W of "
+            "their information. 0.5 is by standard errors.",
+            "1",
+            form="run",
+        ),
+    ] = Field(default=1.0, ge=0.0, le=10.0)
     perturbation_seed: Annotated[
         Annotated[int, Field(ge=0, lt=2**63)] | None,
         Option(
             "N",
-            "Seed of --pram and --swap. Keep it to yourself: who knows it can undo them.",
+            "Seed of --pram, --swap and --subsample. Keep it to yourself: who knows it can undo "
+            "them.",
             "drawn, and written to protect.toml",
             form="run",
         ),
@@ -260,6 +299,11 @@ class ProtectionSpec(AssessmentSpec):
     def seeks(self) -> bool:
         """Whether a recoding is looked for: something has to be reached, and none is told."""
         return bool(self.target or self.scenarios) and not self.recode
+
+    @property
+    def is_random(self) -> bool:
+        """Whether values are changed, or records drawn, at random."""
+        return self.perturbs or any(share < 1.0 for share in self.subsample)
 
     @property
     def perturbs(self) -> bool:
@@ -358,7 +402,8 @@ class ProtectionSpec(AssessmentSpec):
     @model_validator(mode="after")
     def _of_persons(self) -> Self:
         self._check_told()
-        if not self.seeks and not self.perturbs and not self.recode:
+        self._check_subsample()
+        if not self.seeks and not self.perturbs and not self.recode and not self.subsample:
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
                 + ("; to suppress values alone, take --target 'k >= 1'" if self.suppress else "")
@@ -415,6 +460,22 @@ class ProtectionSpec(AssessmentSpec):
                     "key out of --recode"
                 )
 
+    def _check_subsample(self) -> None:
+        if len(set(self.subsample)) < len(self.subsample):
+            raise ValueError("--subsample names a share twice; name each once")
+        if len(self.subsample) > 1 and not self.seeks:
+            raise ValueError(
+                "--subsample names several shares to choose from, and nothing has to be reached; "
+                "name one, or add --target"
+            )
+        if self.subsample and self.margins:
+            raise ValueError(
+                "the released sample has margins of its own, so --subsample cannot be combined "
+                "with --margins; leave one of them out"
+            )
+        if self.weight_of_records != 1.0 and not self.subsample:
+            raise ValueError("--weight-of-records belongs to --subsample; leave it out")
+
     def _check_perturbation(self) -> None:
         rule = None if self.swap is None else SwapRule.of(self.swap)
         swapped = () if rule is None else rule.keys
@@ -434,8 +495,10 @@ class ProtectionSpec(AssessmentSpec):
                 "--keep and --weights-of-keys are about recoding and suppression, and there is "
                 "neither; add --target, or leave them out"
             )
-        if self.perturbation_seed is not None and not self.perturbs:
-            raise ValueError("--perturbation-seed belongs to --pram and --swap; leave it out")
+        if self.perturbation_seed is not None and not self.is_random:
+            raise ValueError(
+                "--perturbation-seed belongs to --pram, --swap and --subsample; leave it out"
+            )
         if self.swap_match and rule is None:
             raise ValueError("swap_match belongs to --swap; add it, or leave swap_match out")
         if both := [name for name in swapped if name in self.pram]:

@@ -63,7 +63,9 @@ class PlanFacts:
     recodings: dict[str, str]
     """What is done, by key; keys that stay as they are excepted."""
     lost: float
-    """Share of the information of the keys that the recoding loses, 0 to 1."""
+    """Share of the information of the keys that the plan loses, 0 to 1."""
+    share: float
+    """Of the records, that is released."""
     risk: RiskFacts
     """By the model of the file as it was."""
     utility: Utility
@@ -71,11 +73,14 @@ class PlanFacts:
     chosen: bool
 
     @classmethod
-    def of(cls, plan: Plan, risk: RiskEstimate, utility: Utility, chosen: bool) -> Self:
+    def of(
+        cls, plan: Plan, risk: RiskEstimate, utility: Utility, share: float, chosen: bool
+    ) -> Self:
         """Take what a plan and the estimate of its risk tell."""
         return cls(
             recodings={one.name: one.text for one in plan.recoding.keys if one.changes},
             lost=plan.lost,
+            share=share,
             risk=RiskFacts.of(risk),
             utility=utility,
             chosen=chosen,
@@ -173,6 +178,10 @@ class ProtectionSummary:
     file: str | None
     """Name of the protected file."""
     n_records: int
+    share: float
+    """Of the records (or households), that is released."""
+    n_released: int
+    """Rows of the protected file."""
     n_not_assessed: int
     """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int

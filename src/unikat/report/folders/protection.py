@@ -45,6 +45,7 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
     rows = [
         {
             "chosen": plan.chosen,
+            "share": plan.share,
             "lost": plan.lost,
             "n_uniques": plan.risk.n_uniques,
             **{
@@ -64,6 +65,7 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
     ]
     first = [
         pa.field("chosen", pa.bool_()),
+        pa.field("share", pa.float64()),
         pa.field("lost", pa.float64()),
         pa.field("n_uniques", pa.int64()),
     ]

@@ -27,7 +27,7 @@ from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
-_LEAD = ("hidden", "plan", "suppression", "perturbation", "matches", "refit")
+_LEAD = ("hidden", "plan", "sampled", "suppression", "perturbation", "matches", "refit")
 """Sentences that stand first, by their place."""
 
 

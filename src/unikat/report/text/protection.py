@@ -78,6 +78,8 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
         said["scenarios"] = say("protection.scenarios", unperturbed)
     if found.perturbation is not None:
         said |= _perturbed(found, found.perturbation)
+    if found.share < 1.0:
+        said["sampled"] = speak("protection.sampled")
     if found.suppression is not None:
         said["suppression"] = say(
             "protection.suppression",
@@ -175,9 +177,10 @@ def _warnings(found: ProtectionSummary) -> tuple[str, ...]:
 
 def plan_words(plan: PlanFacts) -> str:
     """Say what a plan does: `age in groups of 10, region left out`."""
-    if not plan.recodings:
-        return say("protection.key.nothing")
-    return ", ".join(key_words(name, text) for name, text in plan.recodings.items())
+    parts = [key_words(name, text) for name, text in plan.recodings.items()]
+    if plan.share < 1.0:
+        parts.insert(0, say("protection.key.sampled", share=plan.share))
+    return ", ".join(parts) or say("protection.key.nothing")
 
 
 def key_words(name: str, text: str) -> str:
@@ -257,7 +260,8 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
 
 
 def _called(plan: PlanFacts) -> str:
-    words = plan_words(plan) if plan.recodings else say("protection.key.as_it_is")
+    changes = plan.recodings or plan.share < 1.0
+    words = plan_words(plan) if changes else say("protection.key.as_it_is")
     return say("protection.key.chosen", words=words) if plan.chosen else words
 
 
