@@ -927,3 +927,62 @@ def correct_match(
         # Where a level never stays as it is nobody is found.
         found[place] = np.mean(own / total) if own > 0.0 else 0.0
     return found
+
+
+def mdav(points: Array, k: int) -> Array:
+    """MDAV by its definition (Domingo-Ferrer and Torra 2005): group of each point, (n,)."""
+    group = np.full(len(points), -1)
+
+    def farthest(place: Array) -> int:
+        free = np.flatnonzero(group < 0)
+        return int(free[np.argmax(((points[free] - place) ** 2).sum(axis=1))])
+
+    def take(chosen: int, number: int) -> None:
+        group[chosen] = number
+        free = np.flatnonzero(group < 0)
+        away = ((points[free] - points[chosen]) ** 2).sum(axis=1)
+        group[free[np.argsort(away, kind="stable")[: k - 1]]] = number
+
+    number = 0
+    while (left := int((group < 0).sum())) >= 2 * k:
+        chosen = farthest(points[group < 0].sum(axis=0) / left)
+        take(chosen, number)
+        number += 1
+        if left >= 3 * k:
+            take(farthest(points[chosen]), number)
+            number += 1
+    group[group < 0] = number
+    return group
+
+
+def squares_within(values: Array, group: Array) -> float:
+    """Sum of squares of numbers, or of points, within groups."""
+    return float(
+        sum(
+            ((one - one.mean(axis=0)) ** 2).sum()
+            for one in (values[group == g] for g in set(group))
+        )
+    )
+
+
+def best_groups(values: Array, k: int) -> float:
+    """Least sum of squares within groups of k and more, over all partitions."""
+    found = math.inf
+    for blocks in set_partitions(range(len(values))):
+        if min(map(len, blocks)) >= k:
+            found = min(found, sum(((values[b] - values[b].mean()) ** 2).sum() for b in blocks))
+    return found
+
+
+def nearest_share(known: Array, released: Array, group: Array) -> float:
+    """Expected share of records that an intruder links to the nearest one of their group.
+
+    known, released (n, n_columns), complete; group (n,).
+    """
+    total = 0.0
+    for i in range(len(known)):
+        others = np.flatnonzero(group == group[i])
+        away = ((released[others] - known[i]) ** 2).sum(axis=1)
+        nearest = others[away <= away.min() * (1 + 1e-12)]
+        total += (i in nearest) / len(nearest)
+    return total / len(known)

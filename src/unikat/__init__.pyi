@@ -242,6 +242,7 @@ def protect(
     swap: str | Sequence[str] | None = None,
     subsample: float | str | Sequence[float] | None = None,
     weight_of_records: float = 1.0,
+    numeric: str | Mapping[Any, str | Sequence[str]] | None = None,
     perturbation_seed: int | None = None,
     format: str | None = None,
     delimiter: str | None = None,

@@ -105,6 +105,7 @@ def protect(found: Any, folder: Path) -> None:
     protect.toml into DIR. To do the same to another file: unikat apply plan.toml FILE2 --out FILE3.
     """
     from unikat.report.text.numbers import columns
+    from unikat.report.text.numeric import linkage_rows, numeric_rows
     from unikat.report.text.protection import joined_rows, plan_rows, scenario_rows, table_rows
 
     summary = found.summary
@@ -120,6 +121,7 @@ def protect(found: Any, folder: Path) -> None:
         "matches",
         "links",
         "suppression",
+        "numeric",
         "refit",
     ):
         lines += wrap(said.get(place, ""), width=88)
@@ -130,6 +132,9 @@ def protect(found: Any, folder: Path) -> None:
         lines += [*columns(joined, (0, 1, 2)), ""]
     if summary.utility.tables:
         lines += [*columns(table_rows(summary)), ""]
+    if summary.numeric is not None:
+        lines += [*columns(numeric_rows(summary.numeric)), ""]
+        lines += [*columns(linkage_rows(summary.numeric)), ""]
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
     lines += wrap(said["columns"], width=88)

@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
+
+from unikat._typing import Float64
 from unikat.data.binning import KeySpec, bin_label, edges_sql, grouped, width_sql
 from unikat.data.codebook import Entry
 from unikat.data.engine import quoted
@@ -72,13 +75,14 @@ class Column:
         codebook: Mapping[str, Entry],
         missing_values: Mapping[str, tuple[object, ...]],
         n_records: int,
+        what: str = "key",
     ) -> None:
         self.connection = connection
         self.spec = spec
         self.position = position
         self.type_name = type_name
         self.n_records = n_records
-        self.where = f"{source.name}, key {brief(spec.name)!r}"
+        self.where = f"{source.name}, {what} {brief(spec.name)!r}"
         self.entry = codebook.get(spec.name, Entry())
         self.declared: Declared = source.declared(spec.name)
         self.letters = source.letters_counted(spec.name)
@@ -106,20 +110,7 @@ class Column:
 
     def prepare(self) -> None:
         """Settle the type, the missing values and the bins."""
-        column = f"c{self.position}"
-        self.kind = self._kind()
-        if self.kind == "text":
-            clean = self._without_codes(f"nullif({column}::VARCHAR, '')")
-        elif self.kind == "boolean":
-            clean = f"{column}::BIGINT"
-        elif self.kind == "date":
-            clean = f"epoch({column})"
-        elif self.kind == "integer":
-            clean = self._without_codes(f"{column}::BIGINT")
-        else:
-            double = f"{column}::DOUBLE"
-            clean = self._without_codes(f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END")
-        self.clean_sql = clean
+        clean = self._clean()
         if self.spec.rule is not None:
             self._bin()
         elif self.kind == "number":
@@ -145,6 +136,51 @@ class Column:
         if self.spec.rule is None:
             # A letter lies in no group of numbers.
             self.declared_codes |= dict(self.letters)
+
+    def _clean(self) -> str:
+        """Settle the type; return and keep the SQL of the value, NULL where missing."""
+        column = f"c{self.position}"
+        self.kind = self._kind()
+        if self.kind == "text":
+            clean = self._without_codes(f"nullif({column}::VARCHAR, '')")
+        elif self.kind == "boolean":
+            clean = f"{column}::BIGINT"
+        elif self.kind == "date":
+            clean = f"epoch({column})"
+        elif self.kind == "integer":
+            clean = self._without_codes(f"{column}::BIGINT")
+        else:
+            double = f"{column}::DOUBLE"
+            clean = self._without_codes(f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END")
+        self.clean_sql = clean
+        return clean
+
+    def number_sql(self, so: str) -> str:
+        """SQL of the clean value as a number; what is none is refused, and `so` says why."""
+        raw = self.clean_sql
+        if self.kind == "text":
+            self.decimal = find_decimal(self.connection, raw, self.decimal)
+        number = number_sql(raw, self.decimal or ".") if self.kind == "text" else f"({raw})::DOUBLE"
+        wrong = f"({raw}) IS NOT NULL AND ({number} IS NULL OR NOT isfinite({number}))"
+        broken = self._count(wrong)
+        if broken:
+            remedy = (
+                "Correct them, or name their codes as missing values: "
+                f"{option('missing_values', [-9])}."
+            )
+            if self.kind == "text":
+                remedy = decimal_hint(self.connection, raw, wrong, self.decimal or ".") or remedy
+            raise DataError(
+                f"{self.where}: {broken:,} value(s) are not finite numbers, {so} {remedy}"
+            )
+        return number
+
+    def measured(self) -> Float64:
+        """Read a column that is no key as numbers, (n_records,), NaN where missing."""
+        self._clean()
+        number = self.number_sql("so the column is no continuous variable.")
+        found = self.connection.execute(f"SELECT {number} AS v FROM source").fetchnumpy()["v"]
+        return np.ma.filled(np.ma.asarray(found, np.float64), np.nan)
 
     def refuse_levels(self, number: str) -> None:
         """Refuse a key with too many levels."""
@@ -329,22 +365,7 @@ class Column:
     def _bin(self) -> None:
         rule = self.spec.rule
         assert rule is not None
-        raw = self.clean_sql
-        decimal = find_decimal(self.connection, raw, self.decimal) if self.kind == "text" else "."
-        number = number_sql(raw, decimal) if self.kind == "text" else f"({raw})::DOUBLE"
-        wrong = f"({raw}) IS NOT NULL AND ({number} IS NULL OR NOT isfinite({number}))"
-        broken = self._count(wrong)
-        if broken:
-            remedy = (
-                "Correct them, or name their codes as missing values: "
-                f"{option('missing_values', [-9])}."
-            )
-            if self.kind == "text":
-                remedy = decimal_hint(self.connection, raw, wrong, decimal) or remedy
-            raise DataError(
-                f"{self.where}: {broken:,} value(s) are not finite numbers, so "
-                f"{brief(rule.text)} cannot group them. {remedy}"
-            )
+        number = self.number_sql(f"so {brief(rule.text)} cannot group them.")
         self.whole = self.kind != "date" and not self._count(f"{number} <> floor({number})")
         self.clean_sql = number
         name = f"k{self.position}"
@@ -507,6 +528,12 @@ class Column:
         rows = self.connection.execute(f"SELECT {aggregate} FROM source").fetchall()
         value: float | None = rows[0][0]
         return value
+
+
+def may_hold_numbers(type_name: str) -> bool:
+    """Whether a type of DuckDB has numbers, or texts that may be."""
+    others = {"DECIMAL", "VARCHAR", "ENUM"}
+    return type_name.partition("(")[0] in {*_INTEGERS, *_NUMBERS, *others}
 
 
 def codes_told(

@@ -244,7 +244,7 @@ class Microdata:
         >>> codes.tolist(), values
         ([1, 0], ['7', '12'])
         """
-        with self._attached(column) as connection:
+        with self.attached(column) as connection:
             return codes_of(connection, "c0")
 
     def numbers(self, column: str) -> Float64:
@@ -274,7 +274,7 @@ class Microdata:
         >>> read(frame, ["SEX", "AGE"], Design(population_size=9)).numbers("STAFF").tolist()
         [12.0, 7.5]
         """
-        with self._attached(column) as connection:
+        with self.attached(column) as connection:
             return numbers_of(connection, "c0", column, self.name, self._source.decimal)
 
     @property
@@ -303,8 +303,14 @@ class Microdata:
         return found
 
     @contextmanager
-    def _attached(self, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Give a connection whose view ``source`` has the column as c0."""
+    def attached(self, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Give a connection whose view ``source`` has the column as c0.
+
+        Raises
+        ------
+        DataError
+            If there is no such column, or the file has changed since it was read.
+        """
         self._check_column(column)
         self._source.check_unchanged()
         with self._source.session([column], memory_limit=self._memory_limit) as connection:

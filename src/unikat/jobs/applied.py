@@ -142,8 +142,9 @@ def apply(
     recodes = any(one.rule is not None for one in plan.keys)
     if plan.also and not recodes:
         raise SpecError(
-            "The plan recodes nothing, so the file would be copied as it is. What was perturbed or "
-            "suppressed belongs to the sample that it was made for; protect this file by itself."
+            "The plan recodes nothing, so the file would be copied as it is. What was perturbed, "
+            "suppressed or changed in numbers belongs to the sample that it was made for; protect "
+            "this file by itself."
         )
     if not recodes:
         watcher.note("The plan recodes nothing: the file is copied as it is.")

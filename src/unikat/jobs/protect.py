@@ -21,6 +21,7 @@ from unikat.files.json import parse_json
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.job import Job, Outcome, in_folder
+from unikat.jobs.numeric import with_numeric
 from unikat.jobs.perturbing import (
     perturbation_facts,
     perturbed_records,
@@ -138,6 +139,7 @@ class Protection(Outcome):
             "suppression",
             "perturbation",
             "matches",
+            "numeric",
             "refit",
         )
         return "\n".join(said[place] for place in places if place in said)
@@ -243,7 +245,8 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     if len(of_table) < table.n_records or (gone is not None and perturbed is None):
         shown_true = recoded if perturbed is not None else visible
         coarse = table_of(coarse, shown_true[rows], of_table)
-    if perturbed is None or chosen.recoding.changes or len(out) < len(codes):
+    unperturbed = perturbed is None or chosen.recoding.changes or len(out) < len(codes)
+    if spec.changes_keys and unperturbed:
         # A fit of perturbed records would take their values for true.
         # Another search may find another recoding.
         again = complete_fit(f"protected-{coarse.fingerprint[:16]}", model, coarse, **how)
@@ -275,6 +278,10 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         scaled=_scaled(spec, len(out) / len(codes)),
         codebook=spec.data.codebook,
     )
+    made, numeric = with_numeric(
+        spec, [one.of_rows(out) for one in asked.numeric], made, codes[out], visible
+    )
+    not_copied = [*(key.name for key in table.keys), *(numeric.names if numeric else ())]
     converged = estimate.converged and again.estimate(level).converged
     by_plan = Measured.of(promised) if matches is None else matches.measured
     stages = Stages(
@@ -336,12 +343,12 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         ),
         utility=tables.kept(chosen.recoding, visible, out),
         perturbation=perturbation,
+        numeric=numeric,
         telling=telling_columns(
             microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
         ),
         identifying=identifying(
-            (name, values, values)
-            for name, values in copied_columns(microdata, [key.name for key in table.keys])
+            (name, values, values) for name, values in copied_columns(microdata, not_copied)
         ),
         n_not_assessed=len(out) - len(rows),
         agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),
@@ -436,6 +443,7 @@ def _plan(spec: ProtectionSpec, plan: Plan, table: CellTable, made: Released) ->
         "sampled": plan.recoding.held is not None,
         "perturbed": spec.perturbs,
         "suppressed": spec.suppress is not None,
+        "changed in its continuous variables": bool(spec.numeric),
     }
     return PlanSpec(
         also=tuple(name for name, so in done.items() if so),

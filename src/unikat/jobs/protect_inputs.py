@@ -16,10 +16,12 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import design_of, read_table
+from unikat.jobs.numeric import numeric_entries
 from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
 from unikat.jobs.protection_target import explicit_plan, scenarios_of
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.numeric.change import Entry
 from unikat.protection.recoding import Recoding, Rule
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
@@ -47,6 +49,8 @@ class Loaded(NamedTuple):
     every: CellTable
     """With the records that are not assessed."""
     tables: Tables
+    numeric: list[Entry]
+    """Continuous variables that are to be changed."""
     shares: Shares | None
     """Of the records of the file, of which one is released; None: all are."""
     assessed: Int64
@@ -76,6 +80,7 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
     check_perturbed(spec, table)
+    numeric = numeric_entries(spec, microdata)
     scenarios = scenarios_of(spec, table)
     parts = _parts(spec, table)
     weights = _weights(spec, [key.name for key in table.keys])
@@ -98,6 +103,7 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
         plan,
         every,
         tables,
+        numeric,
         shares,
         assessed,
     )

@@ -89,7 +89,7 @@ class PlanSpec(Spec):
     format_version: Literal["unikat.plan/1"] = Field(default="unikat.plan/1", alias="schema")
     keys: tuple[PlanKey, ...] = ()
     also: tuple[str, ...] = ()
-    """What was done besides, which is not repeated: `perturbed`, `suppressed`."""
+    """What was done besides, which is not repeated, such as `perturbed` or `suppressed`."""
 
     @model_validator(mode="after")
     def _estimates_nothing(self) -> Self:

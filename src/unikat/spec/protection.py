@@ -13,6 +13,7 @@ from unikat.language.keys import entries_of, split_keys
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
 from unikat.spec.models import HOUSEHOLDS, either, models_with
+from unikat.spec.numeric import NumericByColumn, methods_of
 from unikat.spec.option import Asked, Option
 from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, with_paths
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
@@ -136,7 +137,7 @@ class ProtectionSpec(AssessmentSpec):
             "interval), 'tau1_estimate <= 5' (posterior mean), 'r1 <= 0.2' (largest of a record), "
             "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'. "
             "Exit code 3 if it is not met, or not known.",
-            "required, unless --scenarios, --recode, --pram or --swap is given",
+            "required, unless --scenarios, --recode, --pram, --swap or --numeric is given",
             first=True,
             form="run",
         ),
@@ -274,12 +275,24 @@ class ProtectionSpec(AssessmentSpec):
             form="run",
         ),
     ] = Field(default=1.0, ge=0.0, le=10.0)
+    numeric: Annotated[
+        NumericByColumn,
+        Option(
+            "TEXT",
+            "Change continuous variables, which are no keys: 'income: microaggregate(5); wage: "
+            "top(99%), round(100)'. Methods are top, bottom, round, microaggregate, noise and "
+            "swap; 'income+wealth: microaggregate(3)' changes columns together.",
+            "copied as they are",
+            accepts="str | Mapping[Any, str | Sequence[str]]",
+            form="run",
+        ),
+    ] = Field(default={})
     perturbation_seed: Annotated[
         Annotated[int, Field(ge=0, lt=2**63)] | None,
         Option(
             "N",
-            "Seed of --pram, --swap and --subsample. Keep it to yourself: who knows it can undo "
-            "them.",
+            "Seed of --pram, --swap, --subsample, and methods of --numeric that draw. Keep it to "
+            "yourself: who knows it can undo them.",
             "drawn, and written to protect.toml",
             form="run",
         ),
@@ -303,11 +316,18 @@ class ProtectionSpec(AssessmentSpec):
     @property
     def is_random(self) -> bool:
         """Whether values are changed, or records drawn, at random."""
-        return self.perturbs or any(share < 1.0 for share in self.subsample)
+        methods = (one for several in methods_of(self.numeric).values() for one in several)
+        drawn = any(share < 1.0 for share in self.subsample)
+        return self.perturbs or drawn or any(one.is_random for one in methods)
+
+    @property
+    def changes_keys(self) -> bool:
+        """Whether more than continuous variables is to be changed."""
+        return bool(self.seeks or self.recode or self.perturbs or self.suppress or self.subsample)
 
     @property
     def perturbs(self) -> bool:
-        """Whether values are changed at random."""
+        """Whether values of keys are changed at random."""
         return bool(self.perturbed)
 
     @property
@@ -403,7 +423,7 @@ class ProtectionSpec(AssessmentSpec):
     def _of_persons(self) -> Self:
         self._check_told()
         self._check_subsample()
-        if not self.seeks and not self.perturbs and not self.recode and not self.subsample:
+        if not (self.seeks or self.perturbs or self.recode or self.subsample or self.numeric):
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
                 + ("; to suppress values alone, take --target 'k >= 1'" if self.suppress else "")
@@ -497,7 +517,8 @@ class ProtectionSpec(AssessmentSpec):
             )
         if self.perturbation_seed is not None and not self.is_random:
             raise ValueError(
-                "--perturbation-seed belongs to --pram, --swap and --subsample; leave it out"
+                "--perturbation-seed belongs to --pram, --swap, --subsample, and methods of "
+                "--numeric that draw; leave it out"
             )
         if self.swap_match and rule is None:
             raise ValueError("swap_match belongs to --swap; add it, or leave swap_match out")

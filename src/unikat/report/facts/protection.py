@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from unikat.data.table import CellTable
+from unikat.protection.numeric.change import NumericFacts
 from unikat.protection.perturbed import CorrectMatches, Links
 from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
@@ -230,6 +231,8 @@ class ProtectionSummary:
     """What the protected file keeps of tables."""
     perturbation: PerturbationFacts | None
     """None if nothing was to be perturbed."""
+    numeric: NumericFacts | None
+    """None if no continuous variable was changed."""
     telling: tuple[tuple[str, str], ...]
     """Columns that tell more of a key than the plan shows, each with the key."""
     identifying: tuple[str, ...]
@@ -248,6 +251,12 @@ class ProtectionSummary:
     def searched(self) -> bool:
         """Whether a recoding was looked for."""
         return self.aims and not self.told
+
+    @property
+    def keys_stay(self) -> bool:
+        """Whether continuous variables alone were to be changed."""
+        done = self.aims or self.told or self.perturbation or self.suppression or self.share < 1.0
+        return self.numeric is not None and not done
 
     @property
     def aims(self) -> bool:

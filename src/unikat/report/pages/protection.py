@@ -10,6 +10,7 @@ from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import ProtectionSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing, line_height, tick_text
 from unikat.report.pages.template import fill
+from unikat.report.text.numeric import linkage_rows, numeric_rows
 from unikat.report.text.protection import (
     beyond,
     joined_rows,
@@ -27,7 +28,7 @@ from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
-_LEAD = ("hidden", "plan", "sampled", "suppression", "perturbation", "matches", "refit")
+_LEAD = ("hidden", "plan", "sampled", "suppression", "perturbation", "matches", "numeric", "refit")
 """Sentences that stand first, by their place."""
 
 
@@ -53,6 +54,9 @@ class ProtectionPage:
     """What becomes of the user's own tables; empty if none was named."""
     scenarios: Sequence[tuple[str, ...]]
     """Rows of the table of scenarios; none if there are no scenarios."""
+    numeric: Sequence[Sequence[tuple[str, ...]]]
+    """Tables of continuous variables, of what was done and of linkage, each with its head; none if
+    nothing was changed."""
     columns: Sequence[ColumnChange]
     joined: Sequence[tuple[str, ...]]
     provenance: Provenance
@@ -63,13 +67,15 @@ def render(summary: ProtectionSummary) -> str:
     """Render the page."""
     said, perturbed = summary.sentences, summary.perturbation is not None
     sides = [("before", summary.before)]
-    if summary.released is None:
+    if summary.keys_stay:
+        pass
+    elif summary.released is None:
         sides.append(("by_plan", summary.chosen.risk))
     else:
         if summary.chosen.recodings:
             sides.append(("recoded", summary.chosen.risk))
         sides.append(("after", summary.released))
-    if not perturbed or summary.chosen.recodings:
+    if not summary.keys_stay and (not perturbed or summary.chosen.recodings):
         # A fit takes values for true.
         sides.append((f"refit_{'recoded' if perturbed else 'protected'}", summary.refit))
     verdict = verdict_of(summary)
@@ -88,6 +94,7 @@ def render(summary: ProtectionSummary) -> str:
         sides=risk_rows([side for _, side in sides]),
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],
+        numeric=[numeric_rows(found), linkage_rows(found)] if (found := summary.numeric) else [],
         columns=summary.columns,
         joined=joined_rows(summary)[1:],
         provenance=summary.provenance,

@@ -15,6 +15,7 @@ from unikat.report.facts.protection import (
     ProtectionSummary,
     RiskFacts,
 )
+from unikat.report.text import numeric
 from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import (
@@ -56,9 +57,9 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
             "protection.tables",
             f"protection.tables_{'suppressed' if found.suppression else 'file'}",
         ),
-        "columns": speak("protection.columns"),
+        "columns": speak("protection.columns", but=say(found.numeric and "numeric.but")),
     }
-    if found.perturbation is None or found.chosen.recodings:
+    if not found.keys_stay and (found.perturbation is None or found.chosen.recodings):
         # Perturbed values are not taken for true: without recoding nothing was fitted again.
         fitted = "recoded" if found.perturbation else "protected"
         said["refit"] = speak(f"protection.refit_{fitted}")
@@ -76,6 +77,8 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
     if found.scenarios:
         unperturbed = found.perturbation is not None and "protection.scenarios_before"
         said["scenarios"] = say("protection.scenarios", unperturbed)
+    if found.numeric is not None:
+        said |= numeric.sentences(found.numeric, found.after.tau2.mean)
     if found.perturbation is not None:
         said |= _perturbed(found, found.perturbation)
     if found.share < 1.0:
@@ -171,6 +174,7 @@ def _warnings(found: ProtectionSummary) -> tuple[str, ...]:
     return (
         *copied_words(found.telling, found.identifying),
         *made_valid_words(found.columns),
+        *(numeric.warnings(found.numeric) if found.numeric else ()),
         *(say(f"protection.warning.{code}", n=found.n_not_assessed) for code in codes if code),
     )
 

@@ -1,0 +1,1 @@
+"""Continuous variables: methods, and the risk and the utility of the changed columns."""

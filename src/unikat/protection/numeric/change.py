@@ -1,0 +1,243 @@
+"""The continuous variables of a released file: checked, changed, and compared with the original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from unikat._typing import AnyArray, Float64, Int64
+from unikat.data.measured import Measured
+from unikat.data.names import column_hint
+from unikat.errors import DataError, SpecError, brief, listed, option
+from unikat.protection.numeric.methods import changed
+from unikat.protection.numeric.risk import NumericRisk, near, risk_of
+from unikat.protection.numeric.utility import Moments, NumericUtility, moments, utility_of
+from unikat.spec.numeric import Method, columns_named
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Entry(NamedTuple):
+    """Columns that are changed together."""
+
+    columns: tuple[Measured, ...]
+    methods: tuple[Method, ...]
+
+    @property
+    def values(self) -> Float64:
+        """(n_records, n_columns), NaN where missing."""
+        return np.column_stack([one.values for one in self.columns])
+
+    def of_rows(self, rows: Int64) -> Entry:
+        """Take some of the records."""
+        some = [replace(one, values=one.values[rows]) for one in self.columns]
+        return self._replace(columns=tuple(some))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericColumn:
+    """What was done to a continuous variable."""
+
+    name: str
+    methods: tuple[str, ...]
+    together: tuple[str, ...]
+    """Columns that were changed with it."""
+    n_values: int
+    n_missing: int
+    """Records without a number, which stay as they are."""
+    n_labelled: int
+    """Values that have a label and were taken for numbers."""
+    n_changed: int
+    n_emptied: int
+    """Values set missing, since fewer records than a group have its columns."""
+    near_deviations: float
+    """Share of the released values within 0.05 standard deviations of the true ones."""
+    near_share: float
+    """Share within 5% of the true ones."""
+    near_ranks: float
+    """Share whose rank is within 1% of the records of that of the true ones."""
+    kept: Moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericFacts:
+    """What was done to the continuous variables of a file, the risk of them and what they keep."""
+
+    columns: tuple[NumericColumn, ...]
+    risk: NumericRisk
+    utility: NumericUtility
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return tuple(one.name for one in self.columns)
+
+
+def entries(
+    numeric: Mapping[str, Sequence[Method]],
+    columns: Sequence[str],
+    keys: Sequence[str],
+    read: Callable[[str], Measured],
+    where: str,
+) -> list[Entry]:
+    """Read the columns that are to be changed, and refuse what cannot be done.
+
+    Parameters
+    ----------
+    numeric
+        Methods by column, or columns joined by `+`.
+    columns, keys
+        Of the file.
+    read
+        Reads a column of numbers.
+    where
+        What messages call the file.
+
+    Raises
+    ------
+    SpecError, DataError
+        If a column is a key, named twice, not there or no number; if a method cannot be carried
+        out.
+    """
+    found = []
+    named: list[str] = []
+    for text, methods in numeric.items():
+        names = columns_named(text, columns)
+        for name in [*names, *(one for method in methods for one in method.by)]:
+            if name not in columns:
+                raise DataError(
+                    f"{where} has no column {brief(name)!r}, which {option('numeric')} names."
+                    + column_hint(name, columns)
+                )
+        for name in names:
+            if name in keys:
+                raise SpecError(
+                    f"{brief(name)!r} is a key, which {option('numeric')} cannot change: recode it "
+                    "(--recode, --recodings), or leave it out of the keys."
+                )
+            if name in named:
+                raise SpecError(
+                    f"{option('numeric')} names {brief(name)!r} twice; name each column once, with "
+                    "all its methods."
+                )
+            named.append(name)
+        found.append(Entry(tuple(map(read, names)), tuple(methods)))
+    for entry in found:
+        _check(entry, named)
+    return found
+
+
+def _check(entry: Entry, named: Sequence[str]) -> None:
+    """Refuse methods that cannot be carried out on some columns, before the fit."""
+    for method in entry.methods:
+        if both := [name for name in method.by if name in named]:
+            raise SpecError(
+                f"{method} groups by {brief(both[0])!r}, which {option('numeric')} changes; group "
+                "by a column that it does not name."
+            )
+    values = entry.values
+    for column, one in zip(values.T, entry.columns, strict=True):
+        n = int(np.isfinite(column).sum())
+        needed = [int(m.amount) for m in entry.methods if m.name == "microaggregate"]
+        if n < max([1, *needed]):
+            raise DataError(
+                f"Column {brief(one.name)!r} has {n:,} number(s), and {max([1, *needed]):,} are "
+                f"needed for {listed(list(map(str, entry.methods)))}. Take smaller groups, or "
+                f"leave the column out of {option('numeric')}."
+            )
+    # Means of few values are found out before the fit, and not after it.
+    by, generator = np.zeros(len(values), np.int64), np.random.default_rng(0)
+    for method in entry.methods:
+        if method.name in ("top", "bottom", "round"):
+            values = changed(values, method, by, generator)
+
+
+def change(
+    table: pa.Table,
+    some: Sequence[Entry],
+    keys_before: AnyArray,
+    keys_after: AnyArray,
+    seed: int | None,
+) -> tuple[pa.Table, NumericFacts]:
+    """Change the continuous variables of a released table.
+
+    Parameters
+    ----------
+    table
+        The rows as they are released.
+    some
+        What is to be changed.
+    keys_before, keys_after
+        (n,): number of what a record shows of its keys, in the original and the released file.
+    seed
+        Of the methods that draw; each column draws its own numbers whichever others are changed.
+
+    Returns
+    -------
+    tuple
+        The changed table, and the facts.
+    """
+    found: list[tuple[Measured, Entry, Float64]] = []
+    for entry in some:
+        values = entry.values
+        places = [table.column_names.index(one.name) for one in entry.columns]
+        names = [crc32(one.name.encode()) for one in entry.columns]
+        for number, method in enumerate(entry.methods):
+            random = np.random.SeedSequence(seed or 0, spawn_key=(*names, number))
+            by = _groups(table, method.by)
+            values = changed(values, method, by, np.random.default_rng(random))
+        for one, place, column in zip(entry.columns, places, values.T, strict=True):
+            released = np.where(np.isfinite(one.values), one.rounded(column), np.nan)
+            written = one.written(table.column(place), released)
+            table = table.set_column(place, one.name, written)
+            found.append((one, entry, released))
+    true = np.column_stack([one.values for one, _, _ in found])
+    released = np.column_stack([column for _, _, column in found])
+    return table, NumericFacts(
+        columns=tuple(_facts(*one) for one in found),
+        risk=risk_of(true, released, keys_before, keys_after),
+        utility=utility_of([one.name for one, _, _ in found], true, released),
+    )
+
+
+def _groups(table: pa.Table, by: Sequence[str]) -> Int64:
+    """Number the values of columns as they are released; those that are left out group nothing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    group = np.zeros(table.num_rows, np.int64)
+    for name in by:
+        if name in table.column_names:
+            column = table[name].combine_chunks()
+            if not pa.types.is_dictionary(column.type):
+                column = pc.dictionary_encode(column)
+            values = (
+                pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+            )
+            _, group = np.unique(np.column_stack((group, values)), axis=0, return_inverse=True)
+    return group.ravel()
+
+
+def _facts(one: Measured, entry: Entry, released: Float64) -> NumericColumn:
+    known = np.isfinite(one.values)
+    both = known & np.isfinite(released)
+    close = near(one.values[both], released[both])
+    return NumericColumn(
+        name=one.name,
+        methods=tuple(map(str, entry.methods)),
+        together=tuple(other.name for other in entry.columns if other is not one),
+        n_values=int(known.sum()),
+        n_missing=int((~known).sum()),
+        n_labelled=one.n_labelled,
+        n_changed=int((one.values[both] != released[both]).sum()),
+        n_emptied=int((known & ~both).sum()),
+        near_deviations=float(close.deviations.mean()),
+        near_share=float(close.share.mean()),
+        near_ranks=float(close.ranks.mean()),
+        kept=moments(one.values[both], released[both]),
+    )
