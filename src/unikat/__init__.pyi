@@ -238,6 +238,7 @@ def protect(
     weights_of_keys: str | Mapping[str, float] | None = None,
     recodings: str | Mapping[str, Sequence[Any]] | None = None,
     tables: str | Sequence[Sequence[str]] | None = None,
+    weight_of_suppressed: float = 3.0,
     pram: str | Mapping[str, Any] | None = None,
     swap: str | Sequence[str] | None = None,
     subsample: float | str | Sequence[float] | None = None,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from unikat._typing import Bool, Int32
+from unikat._typing import Int32
 from unikat.data.frames import FILE
 from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
-from unikat.errors import SpecError, listed, option
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
 from unikat.jobs.applied import plan_keys
@@ -35,6 +33,7 @@ from unikat.jobs.protection_target import (
     explicit_plan,
     verdicts_of,
     verified,
+    with_suppression,
 )
 from unikat.protection.compared import identifying
 from unikat.protection.going_on import N_STATES
@@ -45,7 +44,7 @@ from unikat.protection.released import Released, copied_columns, released, telli
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.subsample import table_of
-from unikat.protection.suppression import KAnonymity, RiskLimit, suppress
+from unikat.protection.suppressed_plans import SuppressedPlan, suppressed_values
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import (
     SCHEMA,
@@ -65,7 +64,7 @@ from unikat.risk.limits import Measured, Verdict, together
 from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.plan import PlanSpec
-from unikat.spec.protection import ProtectionSpec
+from unikat.spec.protection import BY_SEARCH, ProtectionSpec
 from unikat.spec.trust import SHOWN
 from unikat.studies.fit import complete_fit
 
@@ -208,6 +207,8 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     # Before and after are by the same states, so that chance does not come between them.
     before = posterior.what_if({}, level)
     scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
+    rule: str | None = spec.suppress
+    variants: tuple[SuppressedPlan, ...] = ()
     if not spec.seeks:
         chosen = asked.plan
         plans = [explicit_plan(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
@@ -219,13 +220,17 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         shares = None if asked.shares is None else asked.shares.assessed(asked.assessed)
         search = Search.of(parts, aim.quick, weights, shares=shares, tell=watcher.progress)
         found = frontier(search, aim.goal, aim.tau1)
-        chosen = verified(search, found.reached, aim, spec.keep)
+        if spec.suppress == BY_SEARCH:
+            watcher.stage("Suppressing")
+            chosen, rule, variants = with_suppression(spec, weights, search, found, aim, posterior)
+        else:
+            chosen = verified(search, found.reached, aim, spec.keep)
         others = [one for one in found.plans if not _same(one.recoding, chosen.recoding)]
         shown = closer_look(
             [*others, chosen], chosen, lambda recoding: posterior.what_if(recoding, level)
         )
         n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
-        least = search.least
+        least = search.least if rule == spec.suppress else None
     promised = next(risk for one, risk in shown if one is chosen)
     share, out = asked.released(chosen.recoding)
     rows = np.flatnonzero(np.isin(out, asked.assessed))
@@ -238,7 +243,10 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         watcher.stage("Perturbing")
         perturbed = perturbed_records(spec, chosen, promised, recoded, rows, of_table, households)
     published = recoded if perturbed is None else perturbed.codes
-    gone = _suppressed(spec, chosen, posterior, published, weights)
+    gone = None
+    if rule is not None:
+        limit = Limit.of(rule)
+        gone = suppressed_values(limit, posterior, chosen.recoding, published, weights, spec.keep)
     visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
     watcher.stage("Assessing the protected file")
     coarse, again = chosen.recoding.table(table), fitted
@@ -295,13 +303,17 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     )
     verdicts = verdicts_of(level, scenarios, chosen, stages)
     of_file = verdicts[0] if verdicts and not spec.scenarios else None
-    facts = tuple(_plan_facts(asked, one, risk, one is chosen) for one, risk in shown)
+    facts = (
+        *(_plan_facts(asked, one, risk, one is chosen) for one, risk in shown),
+        *(_variant_facts(asked, one) for one in variants),
+    )
     lost = information_lost(
         codes[out[rows]],
         chosen.recoding,
         weights,
         suppressed=None if gone is None else gone[rows],
         perturbed=published[rows],
+        weight_of_suppressed=spec.weight_of_suppressed if spec.suppress == BY_SEARCH else 1.0,
     )
     if asked.shares is not None:
         lost = asked.shares.lost(lost, share)
@@ -335,9 +347,9 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         columns=made.changes,
         refit=RiskFacts.of(refit),
         suppression=None
-        if spec.suppress is None or gone is None
+        if rule is None or gone is None
         else SuppressionFacts(
-            rule=spec.suppress,
+            rule=rule,
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
@@ -361,7 +373,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         Protection(
             summary=explained(replace(summary, sentences=said)),
             spec=spec,
-            plan=_plan(spec, chosen, table, made),
+            plan=_plan(spec, chosen, table, made, suppressed=rule is not None),
             folder=folder,
             _made=made,
             _source=microdata.source,
@@ -370,47 +382,27 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     )
 
 
-def _suppressed(
-    spec: ProtectionSpec,
-    plan: Plan,
-    posterior: Posterior,
-    codes: Int32,
-    weights: Sequence[float],
-) -> Bool | None:
-    """Values of the recoded records (n, n_recoded_keys) that local suppression sets missing."""
-    if spec.suppress is None:
-        return None
-    limit = Limit.of(spec.suppress)
-    rule = (
-        KAnonymity(math.ceil(limit.bound))
-        if limit.measure == "k"
-        else RiskLimit(limit.bound, posterior.margin_risk(plan.recoding))
-    )
-    keys = [one.key for one in plan.recoding.keys if one.key is not None]
-    # A key whose information does not count is the first to go, but not for nothing.
-    # One that is to stay as it is loses no value.
-    costs = [
-        np.inf if plan.recoding.keys[j].name in spec.keep else max(weights[j], 1e-6)
-        for j in plan.recoding.kept
-    ]
-    try:
-        return suppress(codes, [key.n_levels for key in keys], rule, costs=costs).suppressed
-    except SpecError as error:
-        if not spec.keep:
-            raise
-        raise SpecError(
-            f"{error} No value of {listed(list(spec.keep))} is suppressed, since "
-            f"{option('keep')} names {'it' if len(spec.keep) == 1 else 'them'}."
-        ) from None
-
-
 def _same(one: Recoding, other: Recoding) -> bool:
     return one.keys == other.keys and one.held is other.held
 
 
 def _plan_facts(asked: Loaded, plan: Plan, risk: RiskEstimate, chosen: bool) -> PlanFacts:
     share, out = asked.released(plan.recoding)
-    return PlanFacts.of(plan, risk, asked.tables.kept(plan.recoding, None, out), share, chosen)
+    utility = asked.tables.kept(plan.recoding, None, out)
+    return PlanFacts.of(plan, RiskFacts.of(risk), utility, share, chosen)
+
+
+def _variant_facts(asked: Loaded, one: SuppressedPlan) -> PlanFacts:
+    """The facts of a plan with suppressed values that was looked at."""
+    share, out = asked.released(one.plan.recoding)
+    rows = np.flatnonzero(np.isin(asked.assessed, out))
+    true = one.plan.recoding.codes(asked.table.cells[asked.table.record_cell[rows]])
+    visible = np.where(one.suppressed, -1, true).astype(np.int32)
+    table = table_of(one.plan.recoding.table(asked.table), visible, rows)
+    utility = asked.tables.kept(one.plan.recoding, visible, asked.assessed[rows])
+    plan = replace(one.plan, lost=one.lost)
+    facts = PlanFacts.of(plan, RiskFacts.of_matches(one.matches, table), utility, share, False)
+    return replace(facts, suppress=one.rule, n_suppressed=int(one.suppressed.sum()))
 
 
 def _scaled(spec: ProtectionSpec, share: float) -> dict[str, float]:
@@ -437,12 +429,14 @@ def _agree(promised: Measured, refit: Measured) -> bool:
     )
 
 
-def _plan(spec: ProtectionSpec, plan: Plan, table: CellTable, made: Released) -> PlanSpec:
+def _plan(
+    spec: ProtectionSpec, plan: Plan, table: CellTable, made: Released, *, suppressed: bool
+) -> PlanSpec:
     """The recodings as they are done to other files."""
     done = {
         "sampled": plan.recoding.held is not None,
         "perturbed": spec.perturbs,
-        "suppressed": spec.suppress is not None,
+        "suppressed": suppressed,
         "changed in its continuous variables": bool(spec.numeric),
     }
     return PlanSpec(

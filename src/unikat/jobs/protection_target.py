@@ -12,7 +12,8 @@ from unikat.errors import SpecError, listed, option
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding, Rule, level_counts, parse_recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios
-from unikat.protection.search import Goal, Plan, Search, Value, losses, undominated
+from unikat.protection.search import Frontier, Goal, Plan, Search, Value, losses, undominated
+from unikat.protection.suppressed_plans import SuppressedPlan, SuppressedPlans
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import ScenarioFacts
 from unikat.risk.estimate import RiskEstimate
@@ -109,6 +110,47 @@ def verified(search: Search, plan: Plan | None, aim: Aim, keep: Sequence[str]) -
         f"{aim.unreached(search)} {remedy} coarser recodings ({option('recodings')}), or set "
         "another target."
     )
+
+
+def with_suppression(
+    spec: ProtectionSpec,
+    weights: Sequence[float],
+    search: Search,
+    found: Frontier,
+    aim: Aim,
+    posterior: Posterior,
+) -> tuple[Plan, str | None, tuple[SuppressedPlan, ...]]:
+    """Find the cheapest plan, with suppressed values or without.
+
+    Returns
+    -------
+    tuple
+        The recoding; the rule by which values are suppressed, None if none are; and the plans with
+        suppressed values that were looked at.
+    """
+    plans = SuppressedPlans(
+        posterior=posterior,
+        target=Limit.of(spec.target),
+        level=spec.report.level,
+        weights=weights,
+        weight_of_suppressed=spec.weight_of_suppressed,
+        keep=spec.keep,
+        shares=search.shares,
+        tell=search.tell,
+    )
+    whole, unreached = None, None
+    try:
+        whole = verified(search, found.reached, aim, spec.keep)
+    except SpecError as error:
+        unreached = error
+    best = plans.best(found.plans, 1.0 if whole is None else whole.lost)
+    looked_at = tuple(one for one in plans.seen.values() if one is not None)
+    if best is not None:
+        return best.plan, best.rule, looked_at
+    if whole is None:
+        assert unreached is not None
+        raise unreached
+    return whole, None, looked_at
 
 
 def closer_look(

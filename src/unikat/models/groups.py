@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from unikat._typing import Bool, Float32, Float64, Int64
+from unikat.kernels import laws
 
 _Theta = TypeVar("_Theta", Float32, Float64)
 
@@ -71,9 +72,8 @@ class Groups(NamedTuple):
 
     def sums(self, theta: _Theta) -> _Theta:
         """Sums of the levels' probabilities (n_rows, n_components), (n_groups, n_components)."""
-        padded = np.vstack((theta, np.zeros((1, theta.shape[1]), theta.dtype)))
-        parts = padded[self.rows]
-        if self.weights is not None:
-            parts = parts * self.weights.astype(theta.dtype)[:, None]
-        found: _Theta = np.add.reduceat(parts, self.starts, axis=0)
+        found = np.empty((len(self.starts), theta.shape[1]), theta.dtype)
+        weights = np.empty(0) if self.weights is None else self.weights
+        theta = np.ascontiguousarray(theta)
+        laws.group_sums(theta, self.rows, self.starts, weights, found)
         return found

@@ -36,6 +36,7 @@ def information_lost(
     *,
     suppressed: Bool | None = None,
     perturbed: Int32 | None = None,
+    weight_of_suppressed: float = 1.0,
 ) -> float:
     """Share of the information of the keys that is lost, 0 to 1.
 
@@ -51,6 +52,8 @@ def information_lost(
         (n, n_kept_keys): values of recoded keys that are set missing; None: none.
     perturbed
         (n, n_kept_keys): codes of recoded keys in place of the true ones; None: the true ones.
+    weight_of_suppressed
+        How much the information of a suppressed value counts, as a multiple.
 
     Examples
     --------
@@ -80,7 +83,7 @@ def information_lost(
             changed = float((perturbed[known, column] != groups).mean())
             factor = told_after(counts[counts > 0] / len(groups), changed)
         if suppressed is not None:
-            told = np.where(suppressed[known, column], 0.0, told)
+            told = np.where(suppressed[known, column], (1.0 - weight_of_suppressed) * told, told)
         kept += weight * factor * float(told.mean())
     return float(min(max(1.0 - kept / before, 0.0), 1.0)) if before > 0.0 else 0.0
 

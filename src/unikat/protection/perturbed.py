@@ -291,6 +291,8 @@ def correct_matches(
     level: float,
     rows: Int64 | None = None,
     unsuppressed: Int32 | None = None,
+    *,
+    n_states: int = N_STATES,
 ) -> CorrectMatches:
     """Estimate how many matches with the uniques of a published file are correct.
 
@@ -312,6 +314,8 @@ def correct_matches(
     unsuppressed
         (n_published, n_recoded_keys): what the records would show if no value were suppressed;
         None: their true values.
+    n_states
+        By which the risk is computed, spread over the chains.
     """
     table = recoding.table(posterior.table)
     sample = table.cells[table.record_cell]
@@ -328,7 +332,7 @@ def correct_matches(
     frequency = _agreeing(patterns, sample, n_levels)
     certain = frequency == 1.0
     if posterior.states and len(patterns):
-        found = posterior.moments(recoding, table, patterns, frequency, N_STATES)
+        found = posterior.moments(recoding, table, patterns, frequency, n_states)
         law = Law([State(one.r1[certain], one.cumulants) for one in found])
         tau1, tau2 = law.tau1(level), law.tau2(level)
     else:

@@ -32,7 +32,7 @@ from unikat.protection.groups import (
     span_name,
     valid_part,
 )
-from unikat.spec.protection import LEFT_OUT
+from unikat.spec.recodings import LEFT_OUT
 from unikat.zeros.levels import Levels
 
 Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"

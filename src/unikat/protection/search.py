@@ -221,7 +221,9 @@ class Search:
         self._reaches, self._found, self.least = np.zeros(self.lost.shape, np.bool_), None, None
         self._until = self._most = max(self.most_looks, len(self.seen) + self.more_looks)
         for place, value in self.seen.items():
-            self._note(place, met=goal.met(value.measure))
+            # What is ruled out has ruled out all finer plans.
+            if (met := goal.met(value.measure)) or not self.misses[place]:
+                self._note(place, met=met)
         least = self._least(0)
         try:
             while least is not None and not self._met(least[1], goal):

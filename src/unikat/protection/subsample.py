@@ -109,6 +109,10 @@ class Shares:
         )
         return replace(self, ordered=ordered)
 
+    def share_of(self, held: Bool | None) -> float:
+        """The share that holds back these records, one of `held`."""
+        return next(share for share, one in zip(self.shares, self.held, strict=True) if one is held)
+
     def lost(self, lost: float, share: float) -> float:
         """Share of the information that is lost where the released records have lost some."""
         return float(1.0 - (1.0 - lost) * share**self.cost)

@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from unikat._typing import Bool, Float64
+from unikat.kernels import laws
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.law import State
 
@@ -210,13 +211,9 @@ def poisson_binomial(probabilities: Sequence[Float64], most: int | None = None) 
     mean, variance = p.sum(axis=0), (p * (1.0 - p)).sum(axis=0)
     reach = math.ceil((mean + _REACH * np.sqrt(variance) + _REACH).max(initial=0.0))
     n_values = min(len(p), reach, len(p) if most is None else most) + 1
-    law, moved = np.zeros((n_values, n_sums)), np.empty((n_values, n_sums))
+    law = np.zeros((n_values, n_sums))
     law[0] = 1.0
-    for place, one in enumerate(p, start=1):
-        last = min(place, n_values - 1)
-        np.multiply(law[: last + 1], one, out=moved[: last + 1])
-        law[: last + 1] -= moved[: last + 1]
-        law[1 : last + 1] += moved[:last]
+    laws.add_indicators(np.ascontiguousarray(p), law)
     found: Float64 = np.minimum(np.cumsum(law, axis=0), 1.0)
     if n_values == reach + 1:
         # What lies beyond has no weight that counts.

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from unikat.errors import shown
 from unikat.language.keys import Call
 from unikat.spec.base import Spec
-from unikat.spec.protection import LEFT_OUT
+from unikat.spec.recodings import LEFT_OUT
 from unikat.spec.values import Table
 
 

@@ -9,98 +9,30 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from unikat.errors import brief, shown
-from unikat.language.keys import entries_of, split_keys
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.limits import Limit
 from unikat.spec.models import HOUSEHOLDS, either, models_with
 from unikat.spec.numeric import NumericByColumn, methods_of
-from unikat.spec.option import Asked, Option
-from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, with_paths
+from unikat.spec.option import Option
+from unikat.spec.paths import NamesFiles, hierarchy_file
 from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
+from unikat.spec.recodings import (
+    LEFT_OUT,
+    one_of_each,
+    read_recodings,
+    recodings_of,
+    shares_of,
+    tables_of,
+    weights_of,
+)
 from unikat.spec.scenarios import MOST_TARGETS, ScenarioSpec, of_persons, scenarios_given
 from unikat.spec.tables import PageSpec
 from unikat.spec.values import Names
 
-LEFT_OUT = "left out"
-"""The rule of a key that is left out."""
+BY_SEARCH = "search"
+"""Suppression that a search chooses."""
 MOST_SUPPRESSED = 20
 """Keys of a file in which values can be suppressed: all sets of them are looked at."""
-
-
-def recodings_of(value: object) -> object:
-    """Read `age: width(5), width(10); region: left out`; also the rules in a mapping by key."""
-    if isinstance(value, Mapping):
-        return {
-            name: split_keys(rules) if isinstance(rules, str) else rules
-            for name, rules in value.items()
-        }
-    if not isinstance(value, str):
-        return value
-    found = {}
-    # A name may hold a colon, a rule has one within parentheses alone.
-    for name, rules in entries_of(value, last=True):
-        if not name or not rules:
-            raise ValueError(
-                "name each key and its recodings, as in 'age: width(5), width(10); region: "
-                f"{LEFT_OUT}'"
-            )
-        found[name] = split_keys(rules)
-    return found
-
-
-def one_of_each(value: object) -> object:
-    """Read `age: width(10); region: left out`, one recoding for each key; a mapping stays."""
-    found = recodings_of(value) if isinstance(value, str) else value
-    if not isinstance(value, str) or not isinstance(found, Mapping):
-        return found
-    for name, rules in found.items():
-        if len(rules) != 1:
-            raise ValueError(
-                f"{brief(name)!r} has {len(rules)} recodings; name one for each key, as in 'age: "
-                f"width(10); region: {LEFT_OUT}' (--recodings takes several to choose from)"
-            )
-    return {name: rules[0] for name, rules in found.items()}
-
-
-def _tables(value: object) -> object:
-    """Read `age,sex; region,income`; lists stay as they are."""
-    if not isinstance(value, str):
-        return value
-    return [split_keys(part) for part in split_keys(value, ";")]
-
-
-def _shares(value: object) -> object:
-    """Read `0.25, 50%`; numbers and lists of them stay."""
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return (value,)
-    if not isinstance(value, str):
-        return value
-    found = []
-    for part in split_keys(value):
-        number, percent = part.removesuffix("%"), part.endswith("%")
-        try:
-            found.append(float(number) / 100.0 if percent else float(number))
-        except ValueError:
-            raise ValueError(f"{brief(part)!r} is no share; write 0.5 or 50%") from None
-    return found
-
-
-def _importance(value: object) -> object:
-    """Read `age=2,region=0.5`; a mapping stays as it is."""
-    if not isinstance(value, str):
-        return value
-    pairs = dict(entries_of(value, ",", "=", last=True))
-    if not all(pairs):
-        raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
-    return pairs
-
-
-def _read_recodings(value: Any, _: Asked) -> Any:
-    try:
-        return with_paths(recodings_of(value), lambda path: Path(given_path(path)), texts=True)
-    except ValueError:
-        # The specification says what is wrong.
-        return value
 
 
 class ProtectionSpec(AssessmentSpec):
@@ -158,7 +90,7 @@ class ProtectionSpec(AssessmentSpec):
     keep: Annotated[Names, Option("A,B", "Keys that stay as they are.", form="key")] = ()
     weights_of_keys: Annotated[
         dict[str, float],
-        BeforeValidator(_importance),
+        BeforeValidator(weights_of),
         Option(
             "A=2,B=0.5",
             "How much the information of each key counts.",
@@ -179,7 +111,7 @@ class ProtectionSpec(AssessmentSpec):
             "groups is a recoding, too.",
             "made by the program",
             accepts="str | Mapping[str, Sequence[Any]]",
-            read=_read_recodings,
+            read=read_recodings,
             form="key",
         ),
     ] = Field(default={})
@@ -198,7 +130,7 @@ class ProtectionSpec(AssessmentSpec):
     ] = Field(default={})
     tables: Annotated[
         tuple[tuple[str, ...], ...],
-        BeforeValidator(_tables),
+        BeforeValidator(tables_of),
         Option(
             "TEXT",
             "Tables of your own, by columns: 'age,sex; region,income'. The report says how far "
@@ -213,11 +145,22 @@ class ProtectionSpec(AssessmentSpec):
         Option(
             "TEXT",
             "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
-            "'k >= 3'. Weights of keys are the costs of their values.",
+            "'k >= 3'. 'search': so that the file reaches the target, where that loses less than "
+            "coarser keys. Weights of keys are the costs of their values.",
             first=True,
             form="run",
         ),
     ] = None
+    weight_of_suppressed: Annotated[
+        float,
+        Option(
+            "W",
+            "How much the information of a suppressed value counts for --suppress search, as a "
+            "multiple: a missing value costs the users of a file more than it told.",
+            "3",
+            form="run",
+        ),
+    ] = Field(default=3.0, ge=1.0, le=1000.0)
     pram: Annotated[
         PramByKey,
         Option(
@@ -255,7 +198,7 @@ class ProtectionSpec(AssessmentSpec):
     ] = ()
     subsample: Annotated[
         tuple[Annotated[float, Field(gt=0.0, le=1.0)], ...],
-        BeforeValidator(_shares),
+        BeforeValidator(shares_of),
         Option(
             "Q",
             "Release a share of the records, drawn at random: 0.5 or 50%; of households with "
@@ -354,8 +297,8 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("suppress")
     @classmethod
     def _of_a_record(cls, text: str | None) -> str | None:
-        if text is None:
-            return None
+        if text is None or text.strip() == BY_SEARCH:
+            return text and text.strip()
         target = Limit.of(text)
         if target.measure not in ("r1", "k"):
             raise ValueError(
@@ -435,6 +378,8 @@ class ProtectionSpec(AssessmentSpec):
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
                 "--missing out, or --suppress"
             )
+        if self.suppress == BY_SEARCH:
+            self._check_by_search()
         if self.suppress is not None and len(self.keys) > MOST_SUPPRESSED:
             raise ValueError(
                 f"--suppress looks at all sets of keys, of at most {MOST_SUPPRESSED}, and there "
@@ -479,6 +424,18 @@ class ProtectionSpec(AssessmentSpec):
                     f"the matrix of {shown(name)} names the levels of the key as it is; leave the "
                     "key out of --recode"
                 )
+
+    def _check_by_search(self) -> None:
+        if not self.target or self.recode or self.scenarios:
+            raise ValueError(
+                "--suppress search looks for the plan that reaches one --target, without --recode "
+                "and --scenarios; write --suppress 'r1 <= 0.2' beside them"
+            )
+        if not Limit.of(self.target).plain.startswith("tau") and self.target[0] != "k":
+            raise ValueError(
+                f"--suppress search is for targets of tau1, tau2 or k, not {self.target!r}; write "
+                "--suppress 'r1 <= 0.2'"
+            )
 
     def _check_subsample(self) -> None:
         if len(set(self.subsample)) < len(self.subsample):

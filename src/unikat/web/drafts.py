@@ -259,7 +259,7 @@ class Draft:
     def _options_of_keys(self, folder: Folder) -> dict[str, Any]:
         from unikat.spec.paths import with_paths
         from unikat.spec.perturbation import is_probability
-        from unikat.spec.protection import recodings_of
+        from unikat.spec.recodings import recodings_of
 
         found: dict[str, Any] = dict(self.of_keys)
         if "keep" in found:

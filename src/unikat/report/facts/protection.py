@@ -72,17 +72,20 @@ class PlanFacts:
     utility: Utility
     """What it keeps of tables."""
     chosen: bool
+    suppress: str | None = None
+    """The rule by which values are suppressed besides; None if none are, or in the released file
+    alone."""
+    n_suppressed: int = 0
+    """Values that it sets missing."""
 
     @classmethod
-    def of(
-        cls, plan: Plan, risk: RiskEstimate, utility: Utility, share: float, chosen: bool
-    ) -> Self:
+    def of(cls, plan: Plan, risk: RiskFacts, utility: Utility, share: float, chosen: bool) -> Self:
         """Take what a plan and the estimate of its risk tell."""
         return cls(
             recodings={one.name: one.text for one in plan.recoding.keys if one.changes},
             lost=plan.lost,
             share=share,
-            risk=RiskFacts.of(risk),
+            risk=risk,
             utility=utility,
             chosen=chosen,
         )

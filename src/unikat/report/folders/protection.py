@@ -47,6 +47,8 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
             "chosen": plan.chosen,
             "share": plan.share,
             "lost": plan.lost,
+            "suppress": plan.suppress,
+            "n_suppressed": plan.n_suppressed,
             "n_uniques": plan.risk.n_uniques,
             **{
                 f"{name}_{part}": getattr(getattr(plan.risk, name), part)
@@ -67,6 +69,8 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
         pa.field("chosen", pa.bool_()),
         pa.field("share", pa.float64()),
         pa.field("lost", pa.float64()),
+        pa.field("suppress", pa.string()),
+        pa.field("n_suppressed", pa.int64()),
         pa.field("n_uniques", pa.int64()),
     ]
     return pa.Table.from_pylist(rows, schema=pa.schema([*first, *numbers, *keys]))

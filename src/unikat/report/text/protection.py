@@ -28,9 +28,11 @@ from unikat.report.text.numbers import (
     with_percent,
 )
 from unikat.report.text.sentences import first, two_counts
+from unikat.report.text.track_record import SEARCHED
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
 from unikat.report.text.words import changed, say
 from unikat.spec.limits import Limit
+from unikat.spec.models import AUTO
 
 
 def explained(found: ProtectionSummary) -> ProtectionSummary:
@@ -81,6 +83,10 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
         said |= numeric.sentences(found.numeric, found.after.tau2.mean)
     if found.perturbation is not None:
         said |= _perturbed(found, found.perturbation)
+    if found.searched and found.model == AUTO:
+        said["search"] = f"{said['search']} {speak('protection.selection', trials=SEARCHED)}"
+    if any(plan.suppress for plan in found.plans):
+        said["search"] = f"{said['search']} {speak('protection.suppressing')}"
     if found.share < 1.0:
         said["sampled"] = speak("protection.sampled")
     if found.suppression is not None:
@@ -184,6 +190,9 @@ def plan_words(plan: PlanFacts) -> str:
     parts = [key_words(name, text) for name, text in plan.recodings.items()]
     if plan.share < 1.0:
         parts.insert(0, say("protection.key.sampled", share=plan.share))
+    if plan.suppress is not None:
+        rule, n = named(plan.suppress), plan.n_suppressed
+        parts.append(say("protection.key.suppressing", rule=rule, n=n))
     return ", ".join(parts) or say("protection.key.nothing")
 
 
@@ -264,7 +273,7 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
 
 
 def _called(plan: PlanFacts) -> str:
-    changes = plan.recodings or plan.share < 1.0
+    changes = plan.recodings or plan.share < 1.0 or plan.suppress
     words = plan_words(plan) if changes else say("protection.key.as_it_is")
     return say("protection.key.chosen", words=words) if plan.chosen else words
 

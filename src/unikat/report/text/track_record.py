@@ -69,9 +69,14 @@ class Trials:
         return say(f"trials.label.{code}", options=listed(options or [""]))
 
 
+_ALL = packaged_toml(__package__, "trials.toml")
+SEARCHED: Mapping[str, Any] = _ALL["searched"]
+"""Of files that a search protected to a target: how many, and how many kept it."""
+
+
 def _trials() -> Iterator[Trials]:
-    """Read `trials.toml`: what a group says goes for all its trials."""
-    for group in packaged_toml(__package__, "trials.toml")["groups"]:
+    """What a group says goes for all its trials."""
+    for group in _ALL["groups"]:
         for trials in group.pop("trials"):
             yield Trials(**group, **trials)
 
