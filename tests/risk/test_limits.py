@@ -360,7 +360,7 @@ def test_households_have_limits_of_their_own() -> None:
         unikat.assess(
             frame, threshold="households.tau1 <= 1", keys=["sex", "age"], population_size=400
         )
-    with pytest.raises(SpecError, match="protect takes persons as records; write tau1"):
+    with pytest.raises(SpecError, match="the units here are persons; write tau1"):
         unikat.protect(
             frame, target="households.tau1 <= 1", keys=["sex", "age"], population_size=400
         )

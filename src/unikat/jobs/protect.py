@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ import numpy as np
 
 from unikat._typing import Int32
 from unikat.data.frames import FILE
-from unikat.data.table import CellTable
+from unikat.data.keys import Key
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
@@ -134,6 +134,7 @@ class Protection(Outcome):
             "answer",
             "hidden",
             "plan",
+            "households",
             "sampled",
             "suppression",
             "perturbation",
@@ -237,7 +238,8 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     # Numbers of the same in the table.
     of_table = np.searchsorted(asked.assessed, out[rows])
     households = None if every.households is None else every.households[out]
-    recoded = chosen.recoding.codes(codes[out])
+    of_persons = asked.of_persons(chosen.recoding)
+    recoded = of_persons.codes(codes[out])
     perturbed = None
     if spec.perturbs:
         watcher.stage("Perturbing")
@@ -250,7 +252,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
     watcher.stage("Assessing the protected file")
     coarse, again = chosen.recoding.table(table), fitted
-    if len(of_table) < table.n_records or (gone is not None and perturbed is None):
+    if share < 1.0 or (gone is not None and perturbed is None):
         shown_true = recoded if perturbed is not None else visible
         coarse = table_of(coarse, shown_true[rows], of_table)
     unperturbed = perturbed is None or chosen.recoding.changes or len(out) < len(codes)
@@ -279,7 +281,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     made = released(
         microdata,
         codes[out],
-        chosen.recoding,
+        of_persons,
         gone,
         None if perturbed is None else published,
         records=out if share < 1.0 else None,
@@ -289,7 +291,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     made, numeric = with_numeric(
         spec, [one.of_rows(out) for one in asked.numeric], made, codes[out], visible
     )
-    not_copied = [*(key.name for key in table.keys), *(numeric.names if numeric else ())]
+    not_copied = [*(key.name for key in microdata.keys), *(numeric.names if numeric else ())]
     converged = estimate.converged and again.estimate(level).converged
     by_plan = Measured.of(promised) if matches is None else matches.measured
     stages = Stages(
@@ -307,14 +309,17 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         *(_plan_facts(asked, one, risk, one is chosen) for one, risk in shown),
         *(_variant_facts(asked, one) for one in variants),
     )
-    lost = information_lost(
-        codes[out[rows]],
-        chosen.recoding,
-        weights,
-        suppressed=None if gone is None else gone[rows],
-        perturbed=published[rows],
-        weight_of_suppressed=spec.weight_of_suppressed if spec.suppress == BY_SEARCH else 1.0,
-    )
+    # Of households nothing but the recoding is done.
+    lost = chosen.lost
+    if table.layout is None:
+        lost = information_lost(
+            codes[out[rows]],
+            chosen.recoding,
+            weights,
+            suppressed=None if gone is None else gone[rows],
+            perturbed=published[rows],
+            weight_of_suppressed=spec.weight_of_suppressed if spec.suppress == BY_SEARCH else 1.0,
+        )
     if asked.shares is not None:
         lost = asked.shares.lost(lost, share)
     summary = ProtectionSummary(
@@ -322,6 +327,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         data=spec.data.name,
         file=file,
         n_records=table.n_records,
+        households=table.layout is not None,
         population_size=table.n_units,
         verdict=together(one.target for one in verdicts),
         target=None if of_file is None else of_file.target,
@@ -353,11 +359,11 @@ def run(job: Job[ProtectionSpec]) -> Protection:
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
-        utility=tables.kept(chosen.recoding, visible, out),
+        utility=tables.kept(of_persons, visible, out),
         perturbation=perturbation,
         numeric=numeric,
         telling=telling_columns(
-            microdata, codes, chosen.recoding, _hidden(chosen.recoding, recoded, visible)
+            microdata, codes, of_persons, _hidden(of_persons, recoded, visible)
         ),
         identifying=identifying(
             (name, values, values) for name, values in copied_columns(microdata, not_copied)
@@ -373,7 +379,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         Protection(
             summary=explained(replace(summary, sentences=said)),
             spec=spec,
-            plan=_plan(spec, chosen, table, made, suppressed=rule is not None),
+            plan=_plan(spec, of_persons, microdata.keys, made, suppressed=rule is not None),
             folder=folder,
             _made=made,
             _source=microdata.source,
@@ -388,7 +394,7 @@ def _same(one: Recoding, other: Recoding) -> bool:
 
 def _plan_facts(asked: Loaded, plan: Plan, risk: RiskEstimate, chosen: bool) -> PlanFacts:
     share, out = asked.released(plan.recoding)
-    utility = asked.tables.kept(plan.recoding, None, out)
+    utility = asked.tables.kept(asked.of_persons(plan.recoding), None, out)
     return PlanFacts.of(plan, RiskFacts.of(risk), utility, share, chosen)
 
 
@@ -430,11 +436,21 @@ def _agree(promised: Measured, refit: Measured) -> bool:
 
 
 def _plan(
-    spec: ProtectionSpec, plan: Plan, table: CellTable, made: Released, *, suppressed: bool
+    spec: ProtectionSpec,
+    recoding: Recoding,
+    keys: Sequence[Key],
+    made: Released,
+    *,
+    suppressed: bool,
 ) -> PlanSpec:
     """The recodings as they are done to other files."""
+    shared = () if spec.households is None else spec.households.keys
+    texts = list(dict.fromkeys((*spec.keys, *shared)))
+    # Columns that only the rule of the head reads come last.
+    n = len(texts)
+    named = replace(recoding, keys=recoding.keys[:n])
     done = {
-        "sampled": plan.recoding.held is not None,
+        "sampled": recoding.held is not None,
         "perturbed": spec.perturbs,
         "suppressed": suppressed,
         "changed in its continuous variables": bool(spec.numeric),
@@ -442,5 +458,5 @@ def _plan(
     return PlanSpec(
         also=tuple(name for name, so in done.items() if so),
         data=spec.data.model_copy(update={"path": None, "database": None}),
-        keys=plan_keys(plan.recoding, spec.keys, table.keys, made),
+        keys=plan_keys(named, texts, keys[:n], made._replace(changes=made.changes[:n])),
     )

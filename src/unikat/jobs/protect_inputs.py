@@ -15,14 +15,14 @@ from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.inference.progress import Watcher
-from unikat.jobs.inputs import design_of, read_table
+from unikat.jobs.households import read_sample
 from unikat.jobs.numeric import numeric_entries
 from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
 from unikat.jobs.protection_target import explicit_plan, scenarios_of
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.numeric.change import Entry
-from unikat.protection.recoding import Recoding, Rule
+from unikat.protection.recoding import Recoding, Rule, recodable, unchanged
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.subsample import Shares
@@ -54,7 +54,19 @@ class Loaded(NamedTuple):
     shares: Shares | None
     """Of the records of the file, of which one is released; None: all are."""
     assessed: Int64
-    """(n_assessed,): records of the file that the table has, in its order."""
+    """(n_assessed,): rows of the file that are assessed: the records of the table, in its order, or
+    the members of its households."""
+
+    def of_persons(self, recoding: Recoding) -> Recoding:
+        """The recoding of the columns of the file, in their order.
+
+        A household's recoding is that of its members' columns.
+        """
+        if self.table.layout is None:
+            return recoding
+        by_name = {one.name: one for one in recoding.keys}
+        keys = tuple(by_name.get(key.name) or unchanged(key) for key in self.microdata.keys)
+        return Recoding(keys=keys)
 
     def released(self, recoding: Recoding) -> tuple[float, Int64]:
         """The share of the records that a plan releases, and their numbers in the file."""
@@ -78,16 +90,18 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
         If an option or the data are wrong.
     """
     model = build_model(spec.model.name, spec.model.options)
-    microdata, table, handled = read_table(spec, design_of(spec), inputs, watcher)
+    microdata, table, handled, households = read_sample(spec, inputs, watcher)
     check_perturbed(spec, table)
     numeric = numeric_entries(spec, microdata)
     scenarios = scenarios_of(spec, table)
     parts = _parts(spec, table)
-    weights = _weights(spec, [key.name for key in table.keys])
+    weights = _weights(spec, [key.name for key in recodable(table)])
     plan = explicit_plan(table, spec.recode, weights)
     every = microdata.tabulate()
-    tables = Tables.of(microdata, table.keys, every.cells[every.record_cell], spec.tables)
+    tables = Tables.of(microdata, microdata.keys, every.cells[every.record_cell], spec.tables)
     assessed = np.arange(every.n_records) if handled is None else np.flatnonzero(handled.kept)
+    if households is not None:
+        assessed = np.flatnonzero(households.of_record >= 0)
     shares = _shares(spec, every, scenarios)
     if shares is not None and not spec.seeks:
         recoding = replace(plan.recoding, held=shares.assessed(assessed).held[0])

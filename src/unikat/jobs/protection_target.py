@@ -10,7 +10,14 @@ from typing import NamedTuple
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, option
 from unikat.protection.hierarchies import Choices
-from unikat.protection.recoding import Recoding, Rule, level_counts, parse_recoding, unchanged
+from unikat.protection.recoding import (
+    Recoding,
+    Rule,
+    level_counts,
+    parse_recoding,
+    recodable,
+    unchanged,
+)
 from unikat.protection.scenarios import Scenario, Scenarios
 from unikat.protection.search import Frontier, Goal, Plan, Search, Value, losses, undominated
 from unikat.protection.suppressed_plans import SuppressedPlan, SuppressedPlans
@@ -50,7 +57,9 @@ def explicit_plan(table: CellTable, rules: Mapping[str, Rule], weights: Sequence
     recoding = parse_recoding(table, rules)
     parts = [
         Choices.of([unchanged(key), one], counts)
-        for key, one, counts in zip(table.keys, recoding.keys, level_counts(table), strict=True)
+        for key, one, counts in zip(
+            recodable(table), recoding.keys, level_counts(table), strict=True
+        )
     ]
     lost = float(losses(parts, weights)[(-1,) * len(parts)])
     return Plan(recoding=recoding, lost=lost, value=Value(math.nan, math.nan))
@@ -197,8 +206,8 @@ def verdicts_of(
     knows some of the keys the new fit alone tells.
     """
     table, again = scenarios.posterior.table, stages.again
-    as_it_was = Recoding(keys=tuple(map(unchanged, table.keys)))
-    whole = Recoding(keys=tuple(map(unchanged, again.table.keys)))
+    as_it_was = Recoding(keys=tuple(map(unchanged, recodable(table))))
+    whole = Recoding(keys=tuple(map(unchanged, recodable(again.table))))
 
     @cache
     def refitted() -> Scenarios:

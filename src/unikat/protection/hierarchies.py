@@ -21,6 +21,7 @@ from unikat.protection.recoding import (
     beside_declared,
     by_hierarchy,
     level_counts,
+    recodable,
     recode_key,
     unchanged,
 )
@@ -116,7 +117,8 @@ def choices(
     SpecError
         If a key is not known, all keys stay as they are, or a rule cannot be used.
     """
-    names = [key.name for key in table.keys]
+    keys = recodable(table)
+    names = [key.name for key in keys]
     for name in (*(given or ()), *keep):
         if name not in names:
             raise SpecError(
@@ -133,7 +135,7 @@ def choices(
             "in Python: keep)."
         )
     found = []
-    for key, counts in zip(table.keys, level_counts(table), strict=True):
+    for key, counts in zip(keys, level_counts(table), strict=True):
         if key.name in keep:
             recodings = [unchanged(key)]
         elif given and key.name in given:

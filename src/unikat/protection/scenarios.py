@@ -22,7 +22,7 @@ from math import nan
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, suggest
-from unikat.protection.recoding import KeyRecoding, Recoding, unchanged
+from unikat.protection.recoding import KeyRecoding, Recoding, recodable, unchanged
 from unikat.protection.search import Value
 from unikat.protection.what_if import Posterior
 from unikat.risk.limits import smallest
@@ -57,7 +57,7 @@ class Scenario:
         SpecError
             If a key is none of the table's.
         """
-        names = [key.name for key in table.keys]
+        names = [key.name for key in recodable(table)]
         for key in keys:
             if key not in names:
                 raise SpecError(
@@ -111,7 +111,7 @@ class Scenarios:
     def _in_order(self) -> list[Scenario]:
         """The one that is cheapest to look at first."""
         table = self.posterior.table
-        recoding = Recoding(keys=tuple(map(unchanged, table.keys)))
+        recoding = Recoding(keys=tuple(map(unchanged, recodable(table))))
 
         def cost(one: Scenario) -> tuple[bool, int]:
             margin = one.margin(recoding)

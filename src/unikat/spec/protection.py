@@ -54,7 +54,6 @@ class ProtectionSpec(AssessmentSpec):
     without: ClassVar[tuple[str, ...]] = (
         "classics",
         "registry",
-        "households",
         "relatives",
         "report.show_small_cells",
         "report.threshold",
@@ -311,7 +310,7 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:
-        return str(of_persons(Limit.of(text))) if text.strip() else ""
+        return str(Limit.of(text)) if text.strip() else ""
 
     @field_validator("scenarios")
     @classmethod
@@ -372,7 +371,12 @@ class ProtectionSpec(AssessmentSpec):
                 + ("; to suppress values alone, take --target 'k >= 1'" if self.suppress else "")
             )
         self._check_perturbation()
-        check_of_persons(self)
+        if self.model.name == HOUSEHOLDS:
+            self._check_of_households()
+        else:
+            check_of_persons(self)
+            if self.target:
+                of_persons(Limit.of(self.target))
         if self.suppress is not None and self.data.missing == "level":
             raise ValueError(
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
@@ -423,6 +427,22 @@ class ProtectionSpec(AssessmentSpec):
                 raise ValueError(
                     f"the matrix of {shown(name)} names the levels of the key as it is; leave the "
                     "key out of --recode"
+                )
+
+    def _check_of_households(self) -> None:
+        refused = {
+            "--suppress": self.suppress is not None,
+            "--pram": bool(self.pram),
+            "--swap": self.swap is not None,
+            "--subsample": bool(self.subsample),
+            "--scenarios": bool(self.scenarios),
+            "--household-file": self.households is not None and self.households.path is not None,
+        }
+        for option, given in refused.items():
+            if given:
+                raise ValueError(
+                    f"{option} cannot be combined with --model {HOUSEHOLDS}: households are "
+                    "recoded, and nothing else is done to them; leave it out"
                 )
 
     def _check_by_search(self) -> None:
@@ -504,9 +524,9 @@ def check_of_persons(spec: AssessmentSpec) -> None:
     """Refuse what the risk of recoded keys is not known with (ValueError)."""
     if spec.model.name == HOUSEHOLDS:
         raise ValueError(
-            f"protect takes persons as records, and the model {HOUSEHOLDS} households; take "
+            f"verify takes persons as records, and the model {HOUSEHOLDS} households; take "
             f"{either(models_with(knows_groups=True))}, with --household for samples of whole "
-            "households, or look at recodings one by one (in Python: Assessment.what_if)"
+            "households"
         )
     for option, given in (
         ("--relatives", spec.relatives is not None),

@@ -84,7 +84,7 @@ def of_persons(limit: Limit) -> Limit:
     """Refuse a limit of the risk of households (ValueError)."""
     if limit.of_households:
         raise ValueError(
-            f"{limit.measure} is of households, and protect takes persons as records; write "
+            f"{limit.measure} is of households, and the units here are persons; write "
             f"{limit.plain}, or assess with --model {HOUSEHOLDS}"
         )
     return limit

@@ -182,6 +182,9 @@ class ProtectionSummary:
     file: str | None
     """Name of the protected file."""
     n_records: int
+    """Records, or households where these are the units."""
+    households: bool
+    """A unit is a household."""
     share: float
     """Of the records (or households), that is released."""
     n_released: int

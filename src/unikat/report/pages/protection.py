@@ -28,7 +28,17 @@ from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
-_LEAD = ("hidden", "plan", "sampled", "suppression", "perturbation", "matches", "numeric", "refit")
+_LEAD = (
+    "hidden",
+    "plan",
+    "households",
+    "sampled",
+    "suppression",
+    "perturbation",
+    "matches",
+    "numeric",
+    "refit",
+)
 """Sentences that stand first, by their place."""
 
 
@@ -91,7 +101,7 @@ def render(summary: ProtectionSummary) -> str:
         plans=plan_rows(summary)[1:],
         lead=" ".join(said[place] for place in _LEAD if place in said),
         stages=[say(f"pages.side.{stage}", beyond=beyond(summary)) for stage, _ in sides],
-        sides=risk_rows([side for _, side in sides]),
+        sides=risk_rows([side for _, side in sides], households=summary.households),
         tables=table_rows(summary)[1:],
         scenarios=scenario_rows(summary)[1:],
         numeric=[numeric_rows(found), linkage_rows(found)] if (found := summary.numeric) else [],

@@ -49,7 +49,7 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
         "answer": speak(
             "protection.answer",
             begins=first(found.converged),
-            changed=changed("τ1", before, after),
+            changed=changed(say(found.households and "protection.tau1") or "τ1", before, after),
             by=say(shown and "protection.by_shown"),
             lost=found.lost,
         ),
@@ -87,6 +87,8 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
         said["search"] = f"{said['search']} {speak('protection.selection', trials=SEARCHED)}"
     if any(plan.suppress for plan in found.plans):
         said["search"] = f"{said['search']} {speak('protection.suppressing')}"
+    if found.households:
+        said["households"] = speak("protection.households")
     if found.share < 1.0:
         said["sampled"] = speak("protection.sampled")
     if found.suppression is not None:
@@ -213,8 +215,11 @@ def key_words(name: str, text: str) -> str:
     return say(f"protection.key.{rule}", name=name, argument=argument, part=part)
 
 
-def risk_rows(sides: Sequence[RiskFacts | CorrectMatches]) -> list[tuple[str, ...]]:
+def risk_rows(
+    sides: Sequence[RiskFacts | CorrectMatches], *, households: bool = False
+) -> list[tuple[str, ...]]:
     """Rows of the table of risk: the measures of several files, or of one by several fits."""
+    smallest = say(f"pages.risk.smallest{'_households' if households else ''}")
     return [
         *(
             (
@@ -224,7 +229,7 @@ def risk_rows(sides: Sequence[RiskFacts | CorrectMatches]) -> list[tuple[str, ..
             for name in ("tau1", "tau2")
         ),
         (say("pages.risk.uniques"), *(number(side.n_uniques) for side in sides)),
-        (say("pages.risk.smallest"), *(number(side.smallest) for side in sides)),
+        (smallest, *(number(side.smallest) for side in sides)),
     ]
 
 

@@ -1,0 +1,114 @@
+"""Protected files of households."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unikat
+from unikat.cli.main import main
+from unikat.errors import SpecError
+
+
+def families(n: int = 150) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    rows = []
+    for house in range(n):
+        area = rng.choice(4, p=[0.5, 0.3, 0.15, 0.05])
+        size = rng.choice([1, 2, 3], p=[0.4, 0.4, 0.2])
+        for member in range(size):
+            adult = member < 2
+            rows.append(
+                {
+                    "house": house,
+                    "area": area,
+                    "rel": member + 1,
+                    "age": int(rng.integers(18, 80) if adult else rng.integers(0, 18)),
+                    "sex": rng.choice(["f", "m"]),
+                    "income": int(rng.lognormal(10, 1)),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def asked(**more: Any) -> dict[str, Any]:
+    return {
+        "keys": ["age", "sex"], "household": "house", "household_keys": "area",
+        "head": "rel == 1", "population_households": 4_000, "model": "households",
+        "max_sweeps": 150, "chains": 2, "workers": 1, "seed": 1, "progress": False,
+        "target": "households.tau1 <= 15",
+        "recodings": {"age": ["width(20)", "left out"], "area": ["left out"], "sex": ["left out"]},
+        **more,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("households")
+    families().to_csv(folder / "families.csv", index=False)
+    return folder, unikat.protect(folder / "families.csv", **asked(), out=folder / "out")
+
+
+@pytest.mark.slow
+def test_members_are_recoded_alike_and_the_plan_is_that_of_what_if(
+    made: tuple[Path, Any],
+) -> None:
+    folder, found = made
+    summary, frame = found.summary, families()
+    assert summary.households
+    assert summary.n_records == frame["house"].nunique()
+    assert summary.chosen.risk.tau1.upper <= 15.0 < summary.before.tau1.upper
+    rules = {
+        name: None if text == "left out" else text
+        for name, text in summary.chosen.recodings.items()
+    }
+    options = asked()
+    for name in ("target", "recodings"):
+        del options[name]
+    again = unikat.assess(folder / "families.csv", **options).what_if(rules)
+    assert again.tau1 == summary.chosen.risk.tau1
+    out = pd.read_csv(folder / "out" / "protected.csv")
+    assert len(out) == len(frame)
+    for name in ("house", "rel", "income"):
+        assert out[name].tolist() == frame[name].tolist()
+    for column in summary.columns:
+        assert (column.name in out) == (column.action != "left out")
+    if "age" in out:
+        assert out["age"].nunique() < frame["age"].nunique()
+    page = (folder / "out" / "report.html").read_text()
+    assert "Smallest combination, households" in page
+    assert "τ1 of households" in page
+
+
+@pytest.mark.slow
+def test_the_plan_recodes_another_file_of_persons(
+    made: tuple[Path, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, found = made
+    families().iloc[:100].to_csv(folder / "other.csv", index=False)
+    words = ["apply", str(folder / "out" / "plan.toml"), str(folder / "other.csv")]
+    assert main([*words, "--out", str(folder / "other-out.csv")]) == 0
+    capsys.readouterr()
+    out = pd.read_csv(folder / "other-out.csv")
+    whole = pd.read_csv(folder / "out" / "protected.csv")
+    assert out.columns.tolist() == whole.columns.tolist()
+    assert [key.name for key in found.plan.keys] == ["age", "sex", "area"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"suppress": "k >= 2"}, "cannot be combined with --model households"),
+        ({"subsample": 0.5}, "cannot be combined with --model households"),
+        ({"model": "latent-class", "population_households": None}, "households"),
+        ({"keep": ["income"]}, "is none of the keys"),
+    ],
+)
+def test_what_cannot_be_asked(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        unikat.protect(families(30), **asked(**more))
+    assert said in str(caught.value)
