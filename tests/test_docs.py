@@ -26,6 +26,8 @@ from unikat.models.calibrated import (
     TauFacts,
 )
 from unikat.report.facts import attack as attack_summary
+from unikat.report.facts import certificate
+from unikat.report.facts import check as check_summary
 from unikat.report.facts import comparison as comparison_summary
 from unikat.report.facts import evaluation as evaluation_summary
 from unikat.report.facts import protection as protection_summary
@@ -67,6 +69,7 @@ EVALUATE = page("reference/evaluate.md")
 SYNTHESIZE = page("reference/synthesize.md")
 ATTACK = page("reference/attack.md")
 PROTECT = page("reference/protect.md")
+CHECK = page("reference/check.md")
 ACCURACY = page("accuracy.md")
 MODELS = page("models.md")
 FILES = page("reference/data.md")
@@ -232,6 +235,13 @@ def test_everything_a_verification_writes_is_documented():
     names = fields(verification_summary.VerifySummary) - fields(summary.Provenance)
     assert {"n_uniques", "n_surviving", "upper"} <= names
     assert [name for name in names | set(KINDS["verify"].files) if f"`{name}`" not in PROTECT] == []
+
+
+def test_everything_a_check_writes_is_documented():
+    names = fields(check_summary.CheckSummary) | fields(certificate.Certificate)
+    names -= fields(summary.Provenance)
+    assert {"in_sample", "sha256", "forbidden"} <= names
+    assert [name for name in names | set(KINDS["check"].files) if f"`{name}`" not in CHECK] == []
 
 
 def test_the_file_of_rules_in_the_guide_is_one(tmp_path):

@@ -23,6 +23,8 @@ from unikat._version import __version__ as __version__
 _NO_MODELS = {
     "Assessment": "unikat.jobs.assessment",
     "Attacks": "unikat.jobs.attack",
+    "Certified": "unikat.jobs.check",
+    "Check": "unikat.jobs.check",
     "CellLaw": "unikat.models.base",
     "CellTable": "unikat.data",
     "Checkpoint": "unikat.inference.checkpoint",
@@ -65,6 +67,7 @@ _NO_MODELS = {
     "apply_zeros": "unikat.zeros.conflicts",
     "assess": "unikat.jobs.assess",
     "attack": "unikat.jobs.attack",
+    "check": "unikat.jobs.check",
     "combine_fully_synthetic": "unikat.synthesis.combine",
     "combine_imputed": "unikat.synthesis.combine",
     "combine_partially_synthetic": "unikat.synthesis.combine",

@@ -22,6 +22,8 @@ from unikat.inference.checkpoint import Checkpoint as Checkpoint
 from unikat.inference.draws import Draws as Draws
 from unikat.jobs.assessment import Assessment as Assessment
 from unikat.jobs.attack import Attacks as Attacks
+from unikat.jobs.check import Certified as Certified
+from unikat.jobs.check import Check as Check
 from unikat.jobs.compare import Comparison as Comparison
 from unikat.jobs.dry_run import dry_run as dry_run
 from unikat.jobs.dry_run import DryRun as DryRun
@@ -412,6 +414,52 @@ def verify(
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
 ) -> Verification: ...
+def check(
+    data: Any,
+    *,
+    out: str | PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool | None = None,
+    keys: str | Sequence[str] | None = None,
+    population_size: str | int | None = None,
+    model: Any = None,
+    policy: str | PathLike[str] | Mapping[str, Any] | None = None,
+    certificate: str | PathLike[str] | None = None,
+    left_out: str | Sequence[str] | None = None,
+    original: str | PathLike[str] | None = None,
+    missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
+    weights: str | None = None,
+    household: str | Sequence[str] | None = None,
+    seed: int = 1,
+    zeros: str | PathLike[str] | Sequence[str] | Mapping[str, Any] | None = None,
+    margins: Any = None,
+    salt: str | None = None,
+    format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: Literal['.', ','] | None = None,
+    sheet: str | None = None,
+    table: str | None = None,
+    query: str | None = None,
+    memory_limit: str | None = None,
+    codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
+    missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
+    zeros_conflict: Literal['stop', 'drop', 'missing'] = 'stop',
+    strata: str | None = None,
+    stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
+    relative_weights: bool = False,
+    chains: int = 4,
+    max_sweeps: str | int | None = None,
+    max_seconds: float | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    executor: str = 'processes',
+    device: Literal['cpu', 'cuda'] = 'cpu',
+    language: Literal['en', 'es'] = 'en',
+    set: Mapping[str, Any] | Sequence[str] | None = None,
+    trust_spec: bool = False,
+) -> Check | Certified: ...
 
 __all__ = [
     "Assessment",
@@ -419,6 +467,8 @@ __all__ = [
     "Auto",
     "CellLaw",
     "CellTable",
+    "Certified",
+    "Check",
     "Checkpoint",
     "Combined",
     "Comparison",
@@ -471,6 +521,7 @@ __all__ = [
     "apply_zeros",
     "assess",
     "attack",
+    "check",
     "combine_fully_synthetic",
     "combine_imputed",
     "combine_partially_synthetic",

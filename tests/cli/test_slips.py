@@ -32,7 +32,7 @@ def test_help_shows_no_inner_names(command: str, capsys: Any) -> None:
     assert "Pydantic" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "verify", "apply", "zeros suggest"])
+@pytest.mark.parametrize("command", [*COMMANDS, "verify", "check", "apply", "zeros suggest"])
 def test_help_explains_what_most_runs_need_and_names_the_rest(
     command: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

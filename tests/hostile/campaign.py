@@ -80,6 +80,11 @@ KINDS = {
         "", {}, "verify.json",
         ("people.csv", "made.csv", *_FLAGS, "--model", "latent-class", "--population-size", "5000"),
     ),
+    "check": Kind(
+        "", {}, "check.json",
+        ("people.csv", *_FLAGS, "--policy", "policy.toml", "--model", "latent-class",
+         "--population-size", "5000"),
+    ),
 }  # fmt: skip
 """By the name of the command."""
 
@@ -127,6 +132,7 @@ def prepare(folder: Path) -> None:
     )
     frame.to_csv(folder / "people.csv", index=False)
     frame.apply(lambda column: rng.permutation(column)).to_csv(folder / "made.csv", index=False)
+    (folder / "policy.toml").write_text('[[scenario]]\nname = "all"\ntarget = "tau1 <= 5"\n')
     for name, kind in KINDS.items():
         if kind.arguments:
             continue

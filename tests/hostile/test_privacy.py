@@ -102,6 +102,11 @@ def write(data: Path) -> None:
         )
         + "}\n"
     )
+    (data / "policy.toml").write_text(
+        'never = ["NAME"]\nminimum_cell = 2\n[[scenario]]\nname = "all"\n'
+        'keys = ["AGE", "SEX", "WORK"]\n'
+        'target = ["tau1 <= 5", "k >= 2", "diversity(INCOME) >= 2"]\n'
+    )
     (data / "zeros.toml").write_text("rules = ['AGE < 22 and WORK == \"mine\"']\n")
     (data / "control.csv").write_text(planted(120).assign(AGE=33).to_csv(index=False))
     with sqlite3.connect(data / "people.sqlite") as base:
@@ -172,6 +177,9 @@ def run_all(made: Place) -> None:
         "check": told(["zeros", "check", csv, *zeros, "--rows", "rows.csv"]),
         "disjoint": told(["zeros", "disjoint", csv, *zeros, "--out", "disjoint.csv"]),
         "suggest": told(["zeros", "suggest", csv, "--keys", KEYS, "--out", "suggest.toml"]),
+        "judge": told(["check", csv, "--policy", str(made.data / "policy.toml"), *SIZE, *MIXTURE,
+                       *SHORT, "--out", "judge"]),
+        "certified": told(["check", csv, "--certificate", "judge/certificate.json"]),
         "report": told(["report", "labels"]),
     }  # fmt: skip
     made.said.update(last)

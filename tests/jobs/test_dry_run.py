@@ -360,12 +360,15 @@ def test_the_command_prints_words_or_json_or_nothing(
     monkeypatch.chdir(tmp_path)
     people().to_csv("people.csv", index=False)
     command = ["people.csv", "--keys", ",".join(KEYS), "--dry-run"]
+    policy = tmp_path.with_name("policy.toml")
+    policy.write_text('[[scenario]]\nname = "all"\ntarget = "k >= 3"\n')
     each = {
         "assess": ["--population-size", "3000", "--model", "hdp"],
         "compare": ["--population-size", "3000", "--models", "hdp,loglinear"],
         "evaluate": ["--n", "50", "--models", "loglinear", "--repeats", "2"],
         "verify": ["people.csv", "--population-size", "3000", "--model", "hdp"],
         "protect": ["--population-size", "3000", "--model", "hdp", "--target", "tau1 <= 5"],
+        "check": ["--policy", str(policy)],
         "synthesize": ["--model", "latent-class"],
         "attack": ["--synthetic", "people.csv", "--model", "latent-class"],
     }

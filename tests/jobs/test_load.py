@@ -59,6 +59,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             **QUICK, **N, **MODEL,
         ),
     }  # fmt: skip
+    found["check"] = unikat.check(
+        file, policy={"scenario": [{"name": "all", "target": "tau1 <= 5"}]}, out=folder / "check",
+        **QUICK, **N, **MODEL,
+    )  # fmt: skip
     found["attack"] = unikat.attack(
         file, synthetic=folder / "synthesize" / "synthetic_1.csv", keys="age,sex,region",
         targets="region", out=folder / "attack", **N,

@@ -88,6 +88,9 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Path:
                   population_size=5000, targets="region")  # fmt: skip
     unikat.verify(file, protected=synthetic, model="latent-class", population_size=5000,
                   out=folder / "verify", **small)  # fmt: skip
+    policy = {"scenario": [{"name": "all", "target": "tau1 <= 5"}]}
+    unikat.check(file, policy=policy, model="latent-class", population_size=5000,
+                 out=folder / "check", **small)  # fmt: skip
     return folder
 
 
@@ -95,7 +98,7 @@ def test_runs_without_a_form_are_listed_and_shown(terminal: Path) -> None:
     client = opened(terminal)
     found = {run.id: run for run in client.bench.runs.all()}
     listed = client.ask("/runs").text
-    assert {run.kind.name for run in found.values()} == {"synthesize", "attack", "verify"}
+    assert {run.kind.name for run in found.values()} == {"synthesize", "attack", "verify", "check"}
     for id, run in found.items():
         assert run.answer is not None
         assert run.state == ("done" if run.answer.converged else "unconverged")

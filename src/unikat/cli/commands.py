@@ -23,6 +23,7 @@ from unikat.cli._runs import run_command
 from unikat.spec.kinds import (
     ASSESS,
     ATTACK,
+    CHECK,
     COMPARE,
     EVALUATE,
     PROTECT,
@@ -164,6 +165,71 @@ def verify(found: Any, folder: Path) -> None:
         lines += wrap(f"Note: {warning}", width=88)
     lines += wrap(said["copied"], width=88)
     say("\n".join([*lines, f"Page: {folder / VERIFY.report}", ""]))
+
+
+@run_command(CHECK)
+def check(found: Any, folder: Path) -> None:
+    """Check whether FILE meets a policy.toml, or verify its certificate.
+
+    Writes certificate.json, policy.toml, report.html, check.json and check.toml into DIR, all
+    readable by you alone. A policy is made by unikat policy. Limits that the file itself tells,
+    as of k, need no model.
+    """
+    from unikat.report.text.check import HEAD, certified_lines, limit_rows
+    from unikat.report.text.numbers import columns
+
+    if found.folder is None:
+        for line in certified_lines(found.summary, found.compared):
+            say("\n".join(wrap(line, width=88)))
+        return
+    said = found.summary.sentences
+    lines = [""]
+    for place in ("verdict", "answer", "left_out"):
+        lines += wrap(said.get(place, ""), width=88)
+    if rows := limit_rows(found.summary):
+        lines += ["", *columns([HEAD, *rows], (0, 1, 2, 4))]
+    lines += ["", *wrap(said["columns"], width=88)]
+    for warning in found.summary.warnings:
+        lines += wrap(f"Note: {warning}", width=88)
+    if found.certificate is not None:
+        lines.append(f"Certificate: {folder / CHECK.others[0]}")
+    say("\n".join([*lines, f"Page: {folder / CHECK.report}", ""]))
+
+
+@click.command()
+@click.argument("name", metavar="[TEMPLATE]", required=False)
+@click.option("--ask", is_flag=True, help="Ask for the answers that are not given.")
+@click.option(
+    "--recipients",
+    type=click.Choice(["public", "researchers", "room"]),
+    help="Who gets the file: anybody, researchers, or those who work in a safe room.",
+)
+@click.option("--contract/--no-contract", default=None, help="They sign to identify nobody.")
+@click.option(
+    "--repeated/--once", default=None, help="The same persons are in several releases, or in one."
+)
+@click.option("--sensitive", metavar="A,B", help="Columns of sensitive content; '' for none.")
+@click.option("--keys", metavar="A,B", help="Columns that an intruder may know.")
+@click.option("--never", metavar="A,B", help="Columns that never leave, besides the template's.")
+def policy(name: str | None, ask: bool, **answers: Any) -> int:
+    """List templates of policies, print one, or fill one in by answers, for unikat check.
+
+    Nothing is written: put what is printed into policy.toml, and read it before you rely on it.
+    """
+    from unikat.cli._policy import answered
+    from unikat.spec.policy import template, templates
+
+    if ask or any(value is not None for value in answers.values()):
+        if name is not None:
+            raise click.UsageError("Answers choose the template; leave its name out.")
+        say(answered(answers, ask).rstrip())
+    elif name is not None:
+        say(template(name).rstrip())
+    else:
+        known = templates()
+        width = max(map(len, known))
+        say("\n".join(f"{one:<{width}}  {title}" for one, title in known.items()))
+    return 0
 
 
 @run_command(SYNTHESIZE)

@@ -19,9 +19,11 @@ from unikat.cli.commands import (
     apply,
     assess,
     attack,
+    check,
     compare,
     demo,
     evaluate,
+    policy,
     protect,
     report,
     synthesize,
@@ -42,8 +44,8 @@ _OF_SIGNALS = 128
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 error; 2 finished but not converged; 3 finished, "
-    "and a limit (--threshold, --target) is not met or not known; 130 interrupted too early to "
-    f"keep anything; 143 ended by SIGTERM, what was done is kept.\n\n{NETWORK}",
+    "and a limit (--threshold, --target, --policy) is not met or not known; 130 interrupted too "
+    f"early to keep anything; 143 ended by SIGTERM, what was done is kept.\n\n{NETWORK}",
 )
 @click.version_option(__version__, prog_name="unikat")
 @click.option(
@@ -71,7 +73,8 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
 
 
 for _command in (
-    apply, assess, attack, compare, demo, evaluate, protect, report, synthesize, verify, web, zeros,
+    apply, assess, attack, check, compare, demo, evaluate, policy, protect, report, synthesize,
+    verify, web, zeros,
 ):  # fmt: skip
     cli.add_command(_command)
 

@@ -21,11 +21,23 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     SpecError
         If it cannot be read or is not TOML.
     """
+    return toml_of(read_bytes(path), os.fspath(path))
+
+
+def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """Read a file whole; SpecError if it cannot be read or has more than `most` bytes."""
     try:
         with open(path, "rb") as file:
-            content = file.read()
+            content = file.read() if most is None else file.read(most + 1)
     except (OSError, ValueError) as error:
         raise SpecError(f"Cannot read {brief(os.fspath(path))}: {why_not_read(error)}.") from None
+    if most is not None and len(content) > most:
+        raise SpecError(f"{brief(os.fspath(path))} has more than {most:,} bytes; name another.")
+    return content
+
+
+def toml_of(content: bytes, name: str) -> dict[str, Any]:
+    """Read the content of a TOML file; SpecError, with the file's name, if it is none."""
     try:
         # Editors on Windows put a mark before the text.
         return parse_toml(content.decode("utf-8-sig"))
@@ -33,7 +45,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
         why = "it is not UTF-8 text. Save it as UTF-8"
     except ValueError as error:
         why = str(error)
-    raise SpecError(f"{brief(os.fspath(path))} is not a TOML file: {why}.")
+    raise SpecError(f"{brief(name)} is not a TOML file: {why}.")
 
 
 def packaged_toml(package: str, name: str) -> dict[str, Any]:

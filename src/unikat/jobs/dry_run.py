@@ -21,7 +21,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.inference.trial import SLOWER
-from unikat.jobs import assess, attack, compare, evaluate, protect_inputs, synthesize, verify
+from unikat.jobs import assess, attack, check, compare, evaluate, protect_inputs, synthesize, verify
 from unikat.jobs.from_python import run_from_python
 from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
@@ -36,11 +36,13 @@ from unikat.risk.exposure import fitted_table
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
 from unikat.spec.base import Spec
+from unikat.spec.check import CheckSpec
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.kinds import (
     ASSESS,
     ATTACK,
+    CHECK,
     COMPARE,
     EVALUATE,
     KINDS,
@@ -239,6 +241,17 @@ def of_verification(job: Job[VerifySpec], asked: verify.Loaded) -> Told:
     asked.model.check_keys([key.name for key in asked.table.keys])
     load = foreseen.of_assessment(asked.model, asked.table, **_how(job))
     return Told(asked.table, load if asked.identical or asked.perturbed else load * 2)
+
+
+@_of(CHECK, check)
+def of_check(job: Job[CheckSpec], asked: check.Loaded) -> Told:
+    """Say what `jobs.check.run` would do: it fits nothing where every limit is counted."""
+    if asked.table is None:
+        raise SpecError("The policy looks at names of columns alone: there is nothing to foresee.")
+    if not asked.needs_model:
+        return Told(asked.table, Workload(fits=()))
+    asked.model.check_keys([key.name for key in asked.table.keys])
+    return Told(asked.table, foreseen.of_assessment(asked.model, asked.table, **_how(job)))
 
 
 @_of(SYNTHESIZE, synthesize)

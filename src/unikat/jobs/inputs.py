@@ -66,9 +66,15 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = 
 
 
 def read_table(
-    spec: AssessmentSpec | ComparisonSpec, design: Design, inputs: Inputs, watcher: Watcher
+    spec: AssessmentSpec | ComparisonSpec,
+    design: Design,
+    inputs: Inputs,
+    watcher: Watcher,
+    **how: Any,
 ) -> tuple[Microdata, CellTable, Handled | None]:
     """Read and tabulate the data of a specification, and tell the watcher what was found in them.
+
+    `how` are further arguments of `open_data`.
 
     Returns
     -------
@@ -85,7 +91,8 @@ def read_table(
     relatives = spec.relatives if isinstance(spec, AssessmentSpec) else None
     asked = None if relatives is None else _Relatives.of(relatives, spec.keys)
     further = () if asked is None else asked.columns
-    microdata = open_data(spec.data, [*spec.keys, *further], design, inputs.data, watcher=watcher)
+    names = [*spec.keys, *further]
+    microdata = open_data(spec.data, names, design, inputs.data, watcher=watcher, **how)
     table = microdata.tabulate()
     if asked is not None:
         table = asked.added(table, len(spec.keys))
@@ -105,7 +112,7 @@ def with_clues(table: CellTable, microdata: Microdata, household: Sequence[str] 
 
     `household` names the columns that identify a household, where the records are households.
     """
-    if table.n_records == table.n_units:
+    if table.n_records == table.population_size:
         return table
     return replace(table, clues=(*microdata.warnings, *microdata.clues(household)))
 
@@ -182,7 +189,7 @@ def open_data(
         codebook=data.codebook,
         missing=data.missing,
         missing_values=data.missing_values,
-        **_reading(data),
+        **reading(data),
         memory_limit=data.memory_limit or DEFAULT_MEMORY,
         fewest_keys=fewest_keys,
         constant_keys=constant_keys,
@@ -193,7 +200,8 @@ def open_data(
     return microdata
 
 
-def _reading(file: FileSpec) -> dict[str, Any]:
+def reading(file: FileSpec) -> dict[str, Any]:
+    """Return how a file is read, as arguments."""
     return {name: getattr(file, name) for name in FileSpec.model_fields if name != "path"}
 
 
@@ -208,9 +216,9 @@ def _margins(specs: Sequence[FileSpec], keys: Sequence[Key], frames: Sequence[An
                 f"Margin {number} names no file, as in a run of a data frame. Write its path as "
                 "path under [[margins]] in the specification."
             )
-        reading = _reading(spec)
-        del reading["decimal"]
-        found.append(read_margin(source, keys, **reading))
+        how = reading(spec)
+        del how["decimal"]
+        found.append(read_margin(source, keys, **how))
     return found
 
 
@@ -343,7 +351,7 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         codebook=data.codebook,
         missing="integrate" if data.missing == "wildcard" else data.missing,
         missing_values=data.missing_values,
-        **_reading(spec.registry),
+        **reading(spec.registry),
         constant_keys=True,
         answers={key.name: key.answers for key in survey.variables},
     ).tabulate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, listed, option
@@ -48,7 +48,8 @@ def scenarios_of(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
     of_file = [spec.target] if spec.target else []
     found = Scenario.of("all keys", (), of_file, table, in_sample=False)
     for one in spec.scenarios:
-        found += Scenario.of(one.name, one.keys, one.target, table, in_sample=one.in_sample)
+        how: Any = {"in_sample": one.in_sample, "errors": one.errors}
+        found += Scenario.of(one.name, one.keys, one.target, table, **how)
     return found
 
 
@@ -216,13 +217,13 @@ def verdicts_of(
     before, promised, refit = map(Measured.of, (stages.before, stages.promised, stages.refit))
     found = []
     for one in scenarios.scenarios:
-        first = _seen_by(one, as_it_was, before, lambda: scenarios)
-        then = _seen_by(one, plan.recoding, promised, lambda: scenarios)
-        last = _seen_by(one, whole, refit, refitted)
+        first = seen_by(one, as_it_was, before, lambda: scenarios)
+        then = seen_by(one, plan.recoding, promised, lambda: scenarios)
+        last = seen_by(one, whole, refit, refitted)
         values: list[float | None] = [then, last]
         unknown = stages.unknown
         if stages.released is not None:
-            value = stages.released.value(one.target) if _sees_all(one, whole) else None
+            value = _shown_by(one, whole, stages.released)
             if not stages.perturbed:
                 values = [value, last]
                 then = then if value is None else value
@@ -242,9 +243,16 @@ def _sees_all(one: Scenario, recoding: Recoding) -> bool:
     return margin is not None and margin.kept == recoding.kept and not one.in_sample
 
 
-def _seen_by(
+def _shown_by(one: Scenario, recoding: Recoding, found: Measured) -> float | None:
+    """What an estimate of all keys tells of a target; None if it does not, or he sees others."""
+    asked = one.target.without_errors(one.errors)
+    value = found.value(asked) if _sees_all(one, recoding) else None
+    return None if value is None else one.target.with_errors(value, one.errors)
+
+
+def seen_by(
     one: Scenario, recoding: Recoding, found: Measured, by: Callable[[], Scenarios]
 ) -> float:
     """The number that a scenario's target is judged by: that of the page where he sees all keys."""
-    value = found.value(one.target) if _sees_all(one, recoding) else None
+    value = _shown_by(one, recoding, found)
     return by().measure(one, recoding) if value is None else value

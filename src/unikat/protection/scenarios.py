@@ -26,7 +26,7 @@ from unikat.protection.recoding import KeyRecoding, Recoding, recodable, unchang
 from unikat.protection.search import Value
 from unikat.protection.what_if import Posterior
 from unikat.risk.limits import smallest
-from unikat.spec.limits import Limit
+from unikat.spec.limits import COUNTED, Limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class Scenario:
     in_sample: bool
     """Whether he knows that the person is in the sample."""
     target: Limit
+    errors: float = 0.0
+    """Probability that his value of a key is wrong."""
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class Scenario:
         table: CellTable,
         *,
         in_sample: bool,
+        errors: float = 0.0,
     ) -> list[Scenario]:
         """Make a scenario for each target; no keys: all of the table.
 
@@ -66,7 +69,7 @@ class Scenario:
                 )
         known = tuple(one for one in names if one in keys or not keys)
         return [
-            cls(name=name, keys=known, in_sample=in_sample, target=Limit.of(text))
+            cls(name=name, keys=known, in_sample=in_sample, target=Limit.of(text), errors=errors)
             for text in targets
         ]
 
@@ -75,6 +78,11 @@ class Scenario:
         keys = tuple(one if one.name in self.keys else one.left_out() for one in recoding.keys)
         found = replace(recoding, keys=keys)
         return found if found.kept else None
+
+    def is_counted(self, table: CellTable) -> bool:
+        """Whether the file itself tells the measure, without a model."""
+        known = self.in_sample and not table.incomplete.any()
+        return self.target.measure in COUNTED or known
 
     def of_nothing(self, table: CellTable) -> float:
         """Measure of an intruder who knows no key: all records are alike to him."""
@@ -115,9 +123,8 @@ class Scenarios:
 
         def cost(one: Scenario) -> tuple[bool, int]:
             margin = one.margin(recoding)
-            counted = one.target.measure == "k" or (one.in_sample and not table.incomplete.any())
             size = 0 if margin is None else len(margin.table(table).cells)
-            return not counted, size
+            return not one.is_counted(table), size
 
         return sorted(self.scenarios, key=cost)
 
@@ -137,9 +144,12 @@ class Scenarios:
             return one.of_nothing(replace(posterior.table, held=recoding.held))
         if one.target.measure == "k":
             return smallest(margin.table(posterior.table))
+        asked = one.target.without_errors(one.errors)
         if quickly:
-            return posterior.value(margin, one.target, self.level).measure
-        return posterior.measured(margin, one.target, self.level)
+            found = posterior.value(margin, asked, self.level).measure
+        else:
+            found = posterior.measured(margin, asked, self.level)
+        return one.target.with_errors(found, one.errors)
 
     def measures(self, recoding: Recoding) -> list[float]:
         """What a recoding reaches against each intruder, by all states."""

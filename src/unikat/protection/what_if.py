@@ -95,7 +95,7 @@ class Posterior:
             If the model has no probabilities of groups of levels.
         """
         if fit.draws is None:
-            return cls(table=fit.table, fitted=fit.table, model=fit.model, data=None, states=())
+            return cls.without_model(fit.table, fit.model)
         grouping(fit.model)
         fitted = fitted_table(fit.table)
         data = fit.model.prepare(fitted)
@@ -109,6 +109,11 @@ class Posterior:
             states=states,
             stop_reason=fit.draws.stop_reason,
         )
+
+    @classmethod
+    def without_model(cls, table: CellTable, model: Any = None) -> Posterior:
+        """Without states, for what the table itself tells."""
+        return cls(table=table, fitted=table, model=model, data=None, states=())
 
     @cached_property
     def within_sample(self) -> Posterior:

@@ -17,7 +17,7 @@ import numpy as np
 from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.risk.estimate import RiskEstimate, Summary
-from unikat.spec.limits import Limit
+from unikat.spec.limits import COUNTED, Limit
 
 Verdict: TypeAlias = Literal["met", "not met", "not known"]
 Reason: TypeAlias = Literal[
@@ -93,7 +93,7 @@ class Measured:
             return self.smallest
         if limit.measure == "population_k":
             return self.population_smallest
-        if self.r1 is None:
+        if self.r1 is None or limit.measure == "diversity":
             return None
         if limit.measure == "r1":
             return float(self.r1.max(initial=0.0))
@@ -151,7 +151,7 @@ def _leaves_open(reason: Reason, limit: Limit, met: bool | None) -> bool:
     """Whether a reason leaves the verdict open, if by the numbers the limit is met, or not."""
     if reason == "perturbed":
         return not (met and limit.plain in _BOUNDED)
-    if limit.measure == "k":
+    if limit.measure in COUNTED:
         return False
     if reason == "shared keys":
         return met is not False

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,6 +17,8 @@ from unikat.spec.rules import Zeros
 from unikat.spec.tables import DataSpec
 from unikat.spec.trust import FOREIGN, Trust
 from unikat.spec.values import Table
+
+T = TypeVar("T", bound=Table)
 
 
 class Spec(Table):
@@ -97,24 +99,7 @@ class Spec(Table):
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> Self:
-        own = cls.model_fields["format_version"].default
-        other = values.get("schema", own)
-        if isinstance(other, str) and other.partition("/")[0] != own.partition("/")[0]:
-            raise SpecError(
-                f"{where} is of another kind: its schema is {brief(other)!r}, and {own!r} is "
-                f"needed here. Name a file for unikat {cls.command}."
-            )
-        if isinstance(other, str) and other != own:
-            raise SpecError(
-                f"{where} was written by another version of unikat: its schema is "
-                f"{brief(other)!r}, and this version reads {own!r}. Read it with that version, or "
-                "write it again with this one."
-            )
-        try:
-            return cls.model_validate(dict(values))
-        except ValidationError as error:
-            problems = error.errors(include_url=False)
-            raise SpecError(all_problems(problems, where, cls, spoken)) from None
+        return checked(cls, values, where, spoken)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], trust: Trust = FOREIGN) -> Self:
@@ -156,3 +141,25 @@ class Spec(Table):
         lines = [f"The run as run. To repeat it: {self.again()}"]
         head = "".join(f"# {line}\n" for line in (*lines, note) if line)
         return head + write_toml(values)
+
+
+def checked(table: type[T], values: Mapping[str, Any], where: str, spoken: Mapping[str, str]) -> T:
+    """Check values for a table with a schema and a command; arguments and errors as of `parse`."""
+    own = table.model_fields["format_version"].default
+    other = values.get("schema", own)
+    if isinstance(other, str) and other.partition("/")[0] != own.partition("/")[0]:
+        raise SpecError(
+            f"{where} is of another kind: its schema is {brief(other)!r}, and {own!r} is "
+            f"needed here. Name a file for unikat {table.command}."  # type: ignore[attr-defined]
+        )
+    if isinstance(other, str) and other != own:
+        raise SpecError(
+            f"{where} was written by another version of unikat: its schema is "
+            f"{brief(other)!r}, and this version reads {own!r}. Read it with that version, or "
+            "write it again with this one."
+        )
+    try:
+        return table.model_validate(dict(values))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        raise SpecError(all_problems(problems, where, table, spoken)) from None

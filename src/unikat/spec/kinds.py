@@ -224,8 +224,22 @@ VERIFY = Kind(
     ending="verified",
     source="ORIGINAL",
 )
+CHECK = Kind(
+    name="check",
+    noun="check",
+    asks="check.CheckSpec",
+    answers="check.CheckSummary",
+    spec="check.toml",
+    numbers="check.json",
+    report="report.html",
+    others=("certificate.json", "policy.toml"),
+    work=(FITS,),
+    adds=(_MAX_SWEEPS,),
+    ending="checked",
+)
 KINDS = {
-    kind.name: kind for kind in (ASSESS, COMPARE, EVALUATE, PROTECT, SYNTHESIZE, ATTACK, VERIFY)
+    kind.name: kind
+    for kind in (ASSESS, COMPARE, EVALUATE, PROTECT, SYNTHESIZE, ATTACK, VERIFY, CHECK)
 }
 """By name, in the order in which the workbench offers them."""
 

@@ -78,8 +78,8 @@ class ProtectionSpec(AssessmentSpec):
         Option(
             "FILE",
             "Several intruders, the targets of all of whom have to be reached: a TOML file with "
-            "[[scenario]] tables of name, keys, target and in_sample. In Python also a list of "
-            "mappings.",
+            "[[scenario]] tables of name, keys, target, in_sample and errors, or a policy.toml. In "
+            "Python also a list of mappings.",
             "one intruder, who knows all keys",
             accepts="str | PathLike[str] | Sequence[Mapping[str, Any]]",
             read=scenarios_given,
@@ -310,7 +310,7 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:
-        return str(Limit.of(text)) if text.strip() else ""
+        return str(Limit.of(text).not_of_policy()) if text.strip() else ""
 
     @field_validator("scenarios")
     @classmethod
@@ -524,7 +524,7 @@ def check_of_persons(spec: AssessmentSpec) -> None:
     """Refuse what the risk of recoded keys is not known with (ValueError)."""
     if spec.model.name == HOUSEHOLDS:
         raise ValueError(
-            f"verify takes persons as records, and the model {HOUSEHOLDS} households; take "
+            f"records are persons here, and the model {HOUSEHOLDS} takes households; take "
             f"{either(models_with(knows_groups=True))}, with --household for samples of whole "
             "households"
         )

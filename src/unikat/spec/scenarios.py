@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from unikat.errors import SpecError, brief, visible
 from unikat.files.toml import read_toml
@@ -17,6 +17,8 @@ from unikat.spec.values import Names, Table
 
 MOST_TARGETS = 200
 """Targets of all scenarios together."""
+POLICY: Literal["unikat.policy/1"] = "unikat.policy/1"
+"""Schema of a policy, whose scenarios can be taken."""
 _LONGEST_NAME = 200
 
 
@@ -34,6 +36,8 @@ class ScenarioSpec(Table):
     """One target or more, each as `tau1 <= 5`."""
     in_sample: bool = False
     """Whether he knows that the person is in the file, so that a sample unique is identified."""
+    errors: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Probability that his value of a key is wrong (`Limit.without_errors`)."""
 
     @field_validator("name")
     @classmethod
@@ -53,7 +57,12 @@ class ScenarioSpec(Table):
     def _of_known_form(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
         if not texts:
             raise ValueError("a scenario has no target; give it one, as in 'tau1 <= 5'")
-        return tuple(str(of_persons(Limit.of(text))) for text in texts)
+        return tuple(str(cls._judged(of_persons(Limit.of(text)))) for text in texts)
+
+    @staticmethod
+    def _judged(limit: Limit) -> Limit:
+        """Refuse limits that are judged elsewhere (ValueError)."""
+        return limit.not_of_policy()
 
 
 def read_scenarios(path: Path) -> list[Any]:
@@ -66,11 +75,15 @@ def read_scenarios(path: Path) -> list[Any]:
     """
     values = read_toml(path)
     found = values.pop("scenario", None)
+    if values.get("schema") == POLICY:
+        # What else a policy asks for is judged by a check.
+        values = {}
     if values or not isinstance(found, list) or not found:
         other = f"; it has {brief(next(iter(values)))!r}" if values else ""
         raise SpecError(
             f"{brief(path.name)} has to hold [[scenario]] tables and nothing else{other}. Write "
-            "for each: name, keys, target, and in_sample if the intruder knows who is in the file."
+            "for each: name, keys, target, in_sample if the intruder knows who is in the file, and "
+            "errors if some of his values are wrong."
         )
     return found
 

@@ -13,6 +13,7 @@ from jinja2 import meta, nodes
 from report.estimates import estimate, provenance, spec, summarise, table
 from unikat.report.pages.assessment import ReportPage, render
 from unikat.report.pages.attack import AttackPage
+from unikat.report.pages.check import CheckPage
 from unikat.report.pages.comparison import ComparisonPage
 from unikat.report.pages.evaluation import EvaluationPage
 from unikat.report.pages.figures import drawings
@@ -49,6 +50,7 @@ def used(name: str) -> set[str]:
     [
         ("report.html.j2", ReportPage),
         ("attack.html.j2", AttackPage),
+        ("check.html.j2", CheckPage),
         ("comparison.html.j2", ComparisonPage),
         ("evaluation.html.j2", EvaluationPage),
         ("protection.html.j2", ProtectionPage),

@@ -108,6 +108,8 @@ class ScenarioFacts:
     """By the plan, by all states."""
     refit: float
     """By a fit of the protected file."""
+    errors: float = 0.0
+    """Probability that his value of a key is wrong."""
 
     @classmethod
     def of(cls, one: Scenario, before: float, after: float, refit: float, target: Judged) -> Self:
@@ -116,6 +118,7 @@ class ScenarioFacts:
             name=one.name,
             keys=one.keys,
             in_sample=one.in_sample,
+            errors=one.errors,
             target=target,
             before=before,
             after=after,

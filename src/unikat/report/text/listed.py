@@ -186,6 +186,21 @@ def _verified(found: Numbers) -> Figures:
     yield from _judged(found["target"])
 
 
+def _checked(found: Numbers) -> Figures:
+    if found["n_records"] is not None:
+        yield "Records", _number(found["n_records"])
+    yield "Key variables", _number(len(found["keys"]))
+    if found["risk"] is not None:
+        yield "Population", _number(found["population_size"])
+        yield from _risk(found["risk"], "the file")
+        yield "Model", found["model"]
+    yield "Policy", found["policy"]
+    for one in found["limits"]:
+        limit = f"{one['scenario'] or 'minimum cell'}: {one['target']['limit']}"
+        yield limit, one["target"]["verdict"]
+    yield "Verdict", found["verdict"]
+
+
 def _synthesized(found: Numbers) -> Figures:
     yield "Records", _number(found["original"]["n_records"])
     yield "Key variables", _number(len(found["original"]["keys"]))
@@ -269,5 +284,11 @@ _KINDS = {
     ),
     "verify": _Reader(
         lambda it: it["original"], lambda it: [it["model"]], _said("answer"), _verified
+    ),
+    "check": _Reader(
+        lambda it: it["data"],
+        lambda it: [it["model"]] if it["model"] else [],
+        _said("verdict"),
+        _checked,
     ),
 }

@@ -59,7 +59,8 @@ def interval_name(result: Result) -> str:
 
 def understood(table: CellTable) -> str:
     """Say what was read, before a long run begins."""
-    return say("assessment.understood.records", table=table)
+    what = "file" if table.population_size is None else "records"
+    return say(f"assessment.understood.{what}", table=table)
 
 
 def understood_households(table: CellTable, n_persons: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from unikat.report.facts.attack import AttackSummary
+from unikat.report.facts.check import CheckSummary
 from unikat.report.facts.comparison import ComparisonSummary
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.facts.protection import ProtectionSummary
@@ -15,6 +16,7 @@ from unikat.report.facts.verification import VerifySummary
 from unikat.report.text import (
     attack,
     breakdown,
+    check,
     classics,
     comparison,
     evaluation,
@@ -74,4 +76,5 @@ _EXPLAINED = {
     SynthesisSummary: synthesis.explained,
     AttackSummary: attack.explained,
     VerifySummary: verification.explained,
+    CheckSummary: check.explained,
 }

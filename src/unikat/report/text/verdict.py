@@ -105,7 +105,8 @@ def measured(limit: Limit, value: float, level: float, of: str = "", unit: Unit 
     elif limit.plain.startswith("tau"):
         code = "estimate"
     else:
-        code = limit.measure if limit.measure in ("k", "population_k", "records") else "r1"
+        counted = ("k", "population_k", "records", "diversity")
+        code = limit.measure if limit.measure in counted else "r1"
     return say(
         f"verdict.measured.{code}",
         unit=unit,
@@ -115,6 +116,7 @@ def measured(limit: Limit, value: float, level: float, of: str = "", unit: Unit 
         symbol=_symbol(limit.measure) if "tau" in limit.measure else "",
         above=None if limit.above is None else numbers.significant(limit.above, 15),
         which=of,
+        column=limit.column,
     )
 
 

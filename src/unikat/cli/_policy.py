@@ -1,0 +1,48 @@
+"""The questionnaire of `unikat policy`: answers as options, or asked for one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from unikat.errors import SpecError
+
+
+def answered(given: Mapping[str, Any], ask: bool) -> str:
+    """Fill a template in by answers; those that are not given are asked for, or refused.
+
+    Raises
+    ------
+    SpecError
+        If an answer is missing and none is asked for, or answers contradict each other.
+    """
+    from unikat.language.keys import split_keys
+    from unikat.spec.policy import Answers
+
+    found: dict[str, Any] = dict(given)
+    questions: dict[str, dict[str, Any]] = {
+        "recipients": {
+            "text": "Who gets the file",
+            "type": click.Choice(["public", "researchers", "room"]),
+        },
+        "contract": {"text": "Do they sign a contract to identify nobody", "type": bool},
+        "repeated": {"text": "Are the same persons in several releases", "type": bool},
+        "keys": {"text": "Columns that an intruder may know (A,B)"},
+        "sensitive": {"text": "Columns of sensitive content (A,B), or nothing", "default": ""},
+        "never": {"text": "Further columns that never leave (A,B), or nothing", "default": ""},
+    }
+    for name, question in questions.items():
+        if found.get(name) is None and ask:
+            found[name] = click.prompt(err=True, **question)
+        elif found.get(name) is None and "default" in question:
+            found[name] = question["default"]
+    room = found.get("recipients") == "room"
+    missing = [name for name in questions if found.get(name) is None]
+    if missing and not (room and missing == ["keys"]):
+        names = {"contract": "--contract or --no-contract", "repeated": "--repeated or --once"}
+        said = ", ".join(names.get(name, f"--{name}") for name in missing)
+        raise SpecError(f"Answers are missing: {said}. Give them, or add --ask.")
+    listed = {name: tuple(split_keys(found[name] or "")) for name in ("keys", "sensitive", "never")}
+    return Answers(**(found | listed)).policy()
