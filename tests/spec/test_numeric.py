@@ -30,7 +30,8 @@ def test_a_text_and_a_mapping_say_the_same() -> None:
 @pytest.mark.parametrize(
     "text",
     ["top(99%)", "top(50000, bound)", "bottom(0.5%)", "bottom(-3)", "round(0.05, random)",
-     "microaggregate(5)", "microaggregate(5, by=a+b)", "noise(10%, preserving)", "swap(5%)"],
+     "microaggregate(5)", "microaggregate(5, by=a+b)", "noise(10%, preserving)", "swap(5%)",
+     "as it is"],
 )  # fmt: skip
 def test_a_method_is_written_as_it_is_read(text: str) -> None:
     assert str(Method.of(text)) == text

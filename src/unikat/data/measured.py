@@ -84,13 +84,13 @@ class Measured:
 
     def rounded(self, values: Float64) -> Float64:
         """Return numbers with as many decimals as the column has."""
-        return values if self.decimals is None else np.round(values, self.decimals)
+        return values if self.decimals is None else np.round(values, self.decimals) + 0.0
 
     def written(self, column: pa.ChunkedArray, values: Float64) -> pa.Array:
         """Write changed numbers into the column that was read, in its type; NaN as missing.
 
-        What has not changed stays as it stands: codes that mean missing, and how a number of a
-        text is written.
+        Codes that mean missing stay as they stand. All numbers of a text are written alike, or
+        those that a group's mean happens to be would be told by the way they are written.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -98,12 +98,16 @@ class Measured:
         plain = column.combine_chunks()
         if pa.types.is_dictionary(plain.type):
             plain = plain.cast(plain.type.value_type)
-        changed = np.isfinite(self.values) & (values != self.values)
+        known = np.isfinite(self.values)
+        changed = known & (values != self.values)
+        if not changed.any():
+            return plain
         gone = changed & ~np.isfinite(values)
-        new = np.where(changed & ~gone, values, 0.0)
+        new = np.where(known & ~gone, values, 0.0)
         if is_text(plain.type):
-            texts = [f"{value + 0.0:.15g}".replace(".", self.decimal) for value in new]
-            found = pa.array(texts, plain.type)
+            form = ".15g" if self.decimals is None else f".{self.decimals}f"
+            texts = [f"{value:{form}}".replace(".", self.decimal) for value in new]
+            found, changed = pa.array(texts, plain.type), known
         elif pa.types.is_integer(plain.type):
             bounds = np.iinfo(plain.type.to_pandas_dtype())
             # The next number below 2**63 that a fraction can hold is 1,024 less.

@@ -224,12 +224,13 @@ def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Tol
     """Say what `jobs.protect.run` would do.
 
     The fit of the protected file takes at most as long as that of the file, since its keys are
-    coarser, and a search about as long as a fit.
+    coarser, and a search about as long as a fit. Keys that stay are not fitted again.
     """
     asked.model.check_keys([key.name for key in asked.table.keys])
     load = foreseen.of_assessment(asked.model, asked.table, **_how(job))
     search = load.seconds()[1] if job.spec.seeks else 0.0
-    return Told(asked.table, load * 2, _files_of_records(job.spec), asked.handled, search)
+    fits = load * 2 if job.spec.changes_keys else load
+    return Told(asked.table, fits, _files_of_records(job.spec), asked.handled, search)
 
 
 @_of(VERIFY, verify)

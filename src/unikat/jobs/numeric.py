@@ -40,13 +40,30 @@ def numeric_entries(spec: ProtectionSpec, microdata: Microdata) -> list[Entry]:
 
 
 def with_numeric(
-    spec: ProtectionSpec, some: Sequence[Entry], made: Released, codes: Int32, visible: Int32
+    spec: ProtectionSpec,
+    some: Sequence[Entry],
+    made: Released,
+    codes: Int32,
+    visible: Int32,
+    household: Int32 | None,
 ) -> tuple[Released, NumericFacts | None]:
-    """Change the continuous variables of a released file, (n, n_keys) codes before and after."""
+    """Change the continuous variables of a released file.
+
+    Parameters
+    ----------
+    spec, some
+        What is asked for, and the columns of the released records.
+    made
+        The released file.
+    codes, visible
+        (n, n_keys): what the records have, and what they show.
+    household
+        (n,): of each record, if there are some.
+    """
     if not some:
         return made, None
     table, facts = change(
-        made.table, some, _numbered(codes), _numbered(visible), spec.perturbation_seed
+        made.table, some, _numbered(codes), _numbered(visible), household, spec.perturbation_seed
     )
     return made._replace(table=table), facts
 

@@ -289,7 +289,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         codebook=spec.data.codebook,
     )
     made, numeric = with_numeric(
-        spec, [one.of_rows(out) for one in asked.numeric], made, codes[out], visible
+        spec, [one.of_rows(out) for one in asked.numeric], made, codes[out], visible, households
     )
     not_copied = [*(key.name for key in microdata.keys), *(numeric.names if numeric else ())]
     converged = estimate.converged and again.estimate(level).converged

@@ -13,7 +13,7 @@ import numpy as np
 
 from unikat.kernels.jit import device, kernel
 
-LEAF = 8
+LEAF = 16
 """Points of a leaf, about."""
 _SLACK = 1.0 + 1e-12
 """A bound by the triangle inequality is larger by it than what rounding can lose."""
@@ -22,10 +22,10 @@ _SLACK = 1.0 + 1e-12
 class Tree(NamedTuple):
     """The points that are left, by boxes."""
 
-    points: np.ndarray
-    """(n, n_columns)."""
     order: np.ndarray
     """(n,): the points leaf by leaf; in each leaf those that are left come first."""
+    points: np.ndarray
+    """(n, n_columns): their numbers, in this order."""
     start: np.ndarray
     """(n_nodes,): where the points of a node begin in `order`."""
     left: np.ndarray
@@ -43,7 +43,7 @@ def _fit_leaf(tree, node):
     tree.low[node], tree.high[node] = np.inf, -np.inf
     for place in range(tree.start[node], tree.start[node] + tree.left[node]):
         for j in range(tree.points.shape[1]):
-            value = tree.points[tree.order[place], j]
+            value = tree.points[place, j]
             tree.low[node, j] = min(tree.low[node, j], value)
             tree.high[node, j] = max(tree.high[node, j], value)
 
@@ -65,8 +65,8 @@ def _tree_of(points):
         n_leaves *= 2
     n_nodes = 2 * n_leaves - 1
     tree = Tree(
-        points,
         np.arange(n),
+        np.empty((n, n_columns)),
         np.zeros(n_nodes, np.int64),
         np.zeros(n_nodes, np.int64),
         np.empty((n_nodes, n_columns)),
@@ -79,6 +79,7 @@ def _tree_of(points):
         inside = tree.order[first : first + size]
         if node >= n_leaves - 1:
             tree.leaf[inside] = node
+            tree.points[first : first + size] = points[inside]
             _fit_leaf(tree, node)
             continue
         widest, side = 0, -1.0
@@ -105,6 +106,7 @@ def _take(tree, i):
     while tree.order[place] != i:
         place += 1
     tree.order[place], tree.order[last] = tree.order[last], i
+    tree.points[place] = tree.points[last]
     tree.left[node] -= 1
     _fit_leaf(tree, node)
     while node:
@@ -159,7 +161,7 @@ def _farthest(tree, point, stack):
             continue
         for place in range(tree.start[node], tree.start[node] + tree.left[node]):
             i = tree.order[place]
-            distance = _distance(tree.points[i], point)
+            distance = _distance(tree.points[place], point)
             if distance > most or (distance == most and i < found):
                 found, most = i, distance
     return found
@@ -186,7 +188,7 @@ def _nearest(tree, point, near, distances, stack):
             continue
         for place in range(tree.start[node], tree.start[node] + tree.left[node]):
             i = tree.order[place]
-            distance = _distance(tree.points[i], point)
+            distance = _distance(tree.points[place], point)
             at = min(n, wanted - 1)
             if n == wanted and (
                 distance > distances[at] or (distance == distances[at] and i > near[at])

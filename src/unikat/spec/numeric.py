@@ -4,6 +4,7 @@
 
     numeric = entry { ";" entry }            income: microaggregate(5); wage: top(99%), round(100)
     entry   = columns ":" call { "," call }  income+wealth: microaggregate(3, by=region)
+            | columns ":" "as it is"
 
 Columns that are joined by "+" are changed together, as points. Methods of an entry are carried out
 from left to right. Amounts with a percent sign are shares, of records or of a standard deviation.
@@ -19,6 +20,8 @@ from pydantic import AfterValidator, BeforeValidator
 from unikat.errors import shown, suggest
 from unikat.language.keys import Call, entries_of, split_keys
 
+AS_IT_IS = "as it is"
+"""The method of a column that stays, and that the intruder knows all the same."""
 EXAMPLE = "'income: microaggregate(5); wage: top(99%), round(100)'"
 """Of the option, for messages."""
 
@@ -78,13 +81,16 @@ class Method(NamedTuple):
         ValueError
             If there is none of this name, or its amount is none.
         """
+        if text.strip().lower() == AS_IT_IS:
+            return cls(AS_IT_IS, 0.0, False, "", ())
         call = Call.of(text)
         word = text.partition("(")[0].strip().lower() if call is None else call.word
         form = _FORMS.get(word)
         if form is None:
             raise ValueError(
                 f"{shown(text)} is no method for continuous variables.{suggest(word, _FORMS)} "
-                f"There are {', '.join(one.example for one in _FORMS.values())}"
+                f"There are {', '.join(one.example for one in _FORMS.values())}, and "
+                f"'{AS_IT_IS}'"
             )
         first, *further = ("",) if call is None else call.arguments
         percent = first.endswith("%")
@@ -110,6 +116,8 @@ class Method(NamedTuple):
             raise ValueError(f"{shown(text)}: a group has a whole number of records, 2 or more")
 
     def __str__(self) -> str:
+        if self.name == AS_IT_IS:
+            return AS_IT_IS
         parts = [f"{self.amount:.15g}{'%' if self.percent else ''}"]
         if self.variant not in _FORMS[self.name].variants[:1]:
             parts += [self.variant] if self.variant else []

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_LARGEST = 1e100
+
+
 class Entry(NamedTuple):
     """Columns that are changed together."""
 
@@ -47,6 +50,8 @@ class NumericColumn:
     methods: tuple[str, ...]
     together: tuple[str, ...]
     """Columns that were changed with it."""
+    by_household: bool
+    """Whether all members of every household have the same value, which was changed once."""
     n_values: int
     n_missing: int
     """Records without a number, which stay as they are."""
@@ -142,6 +147,13 @@ def _check(entry: Entry, named: Sequence[str]) -> None:
             )
     values = entry.values
     for column, one in zip(values.T, entry.columns, strict=True):
+        sizes = np.abs(column[np.isfinite(column) & (column != 0.0)])
+        if ((sizes > _LARGEST) | (sizes < 1.0 / _LARGEST)).any():
+            raise DataError(
+                f"Column {brief(one.name)!r} has numbers above {_LARGEST:g} or below "
+                f"{1.0 / _LARGEST:g}, whose squares cannot be computed; correct them, or leave the "
+                f"column out of {option('numeric')}."
+            )
         n = int(np.isfinite(column).sum())
         needed = [int(m.amount) for m in entry.methods if m.name == "microaggregate"]
         if n < max([1, *needed]):
@@ -162,6 +174,7 @@ def change(
     some: Sequence[Entry],
     keys_before: AnyArray,
     keys_after: AnyArray,
+    household: AnyArray | None,
     seed: int | None,
 ) -> tuple[pa.Table, NumericFacts]:
     """Change the continuous variables of a released table.
@@ -174,6 +187,9 @@ def change(
         What is to be changed.
     keys_before, keys_after
         (n,): number of what a record shows of its keys, in the original and the released file.
+    household
+        (n,): number of each record's household, if the file has some. Columns in which all members
+        agree are changed by households, so that members still agree and their mean tells no more.
     seed
         Of the methods that draw; each column draws its own numbers whichever others are changed.
 
@@ -182,27 +198,44 @@ def change(
     tuple
         The changed table, and the facts.
     """
-    found: list[tuple[Measured, Entry, Float64]] = []
+    facts: list[NumericColumn] = []
+    columns: list[Float64] = []
     for entry in some:
         values = entry.values
-        places = [table.column_names.index(one.name) for one in entry.columns]
+        units, unit = _units(values, household)
+        values = values[units]
         names = [crc32(one.name.encode()) for one in entry.columns]
         for number, method in enumerate(entry.methods):
             random = np.random.SeedSequence(seed or 0, spawn_key=(*names, number))
-            by = _groups(table, method.by)
+            by = _groups(table, method.by)[units]
             values = changed(values, method, by, np.random.default_rng(random))
-        for one, place, column in zip(entry.columns, places, values.T, strict=True):
+        for one, column in zip(entry.columns, values[unit].T, strict=True):
             released = np.where(np.isfinite(one.values), one.rounded(column), np.nan)
+            place = table.column_names.index(one.name)
             written = one.written(table.column(place), released)
             table = table.set_column(place, one.name, written)
-            found.append((one, entry, released))
-    true = np.column_stack([one.values for one, _, _ in found])
-    released = np.column_stack([column for _, _, column in found])
+            columns.append(released)
+            facts.append(_facts(one, entry, released, len(units) < len(unit)))
+    true = np.column_stack([entry.values for entry in some])
+    released = np.column_stack(columns)
     return table, NumericFacts(
-        columns=tuple(_facts(*one) for one in found),
+        columns=tuple(facts),
         risk=risk_of(true, released, keys_before, keys_after),
-        utility=utility_of([one.name for one, _, _ in found], true, released),
+        utility=utility_of([one.name for one in facts], true, released),
     )
+
+
+def _units(values: Float64, household: AnyArray | None) -> tuple[Int64, Int64]:
+    """Rows of what is changed, and which of them each record has: households where all agree."""
+    every = np.arange(len(values))
+    if household is None:
+        return every, every
+    # A record whose household is not known is alone.
+    numbers = np.where(household < 0, len(values) + every, household)
+    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    if np.array_equal(values, values[first][place], equal_nan=True):
+        return first, place
+    return every, every
 
 
 def _groups(table: pa.Table, by: Sequence[str]) -> Int64:
@@ -223,7 +256,7 @@ def _groups(table: pa.Table, by: Sequence[str]) -> Int64:
     return group.ravel()
 
 
-def _facts(one: Measured, entry: Entry, released: Float64) -> NumericColumn:
+def _facts(one: Measured, entry: Entry, released: Float64, by_household: bool) -> NumericColumn:
     known = np.isfinite(one.values)
     both = known & np.isfinite(released)
     close = near(one.values[both], released[both])
@@ -231,6 +264,7 @@ def _facts(one: Measured, entry: Entry, released: Float64) -> NumericColumn:
         name=one.name,
         methods=tuple(map(str, entry.methods)),
         together=tuple(other.name for other in entry.columns if other is not one),
+        by_household=by_household,
         n_values=int(known.sum()),
         n_missing=int((~known).sum()),
         n_labelled=one.n_labelled,

@@ -14,7 +14,7 @@ from unikat._typing import Float64, Int64
 from unikat.errors import SpecError, option
 from unikat.kernels.microaggregation import swap_partners
 from unikat.protection.numeric.microaggregation import microaggregated
-from unikat.spec.numeric import Method
+from unikat.spec.numeric import AS_IT_IS, Method
 
 FEWEST = 3
 """Records whose mean may be published: of two, each knows the other."""
@@ -39,6 +39,8 @@ def changed(values: Float64, method: Method, by: Int64, generator: np.random.Gen
     SpecError
         If the mean of fewer than three records would be published.
     """
+    if method.name == AS_IT_IS:
+        return values
     if method.name == "microaggregate":
         return microaggregated(values, int(method.amount), by)
     if method.name == "noise":

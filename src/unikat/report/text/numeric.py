@@ -9,7 +9,10 @@ from unikat.protection.numeric.risk import Linkage
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import digits, listed, number, percent, significant
 from unikat.report.text.words import say
-from unikat.spec.numeric import Method
+from unikat.spec.numeric import AS_IT_IS, Method
+
+_LINKED = 0.2
+"""Share of the records that are still found, above which it is told as a warning."""
 
 
 def sentences(found: NumericFacts, tau2: float) -> dict[str, str]:
@@ -46,13 +49,15 @@ def sentences(found: NumericFacts, tau2: float) -> dict[str, str]:
 
 def warnings(found: NumericFacts) -> tuple[str, ...]:
     """Say what should be looked at."""
-    return tuple(
+    exact, keys = found.risk.linkage[0], found.risk.keys_after
+    linked = exact.after > max(_LINKED, 2.0 * keys)
+    return tuple([say("numeric.warning.linked", exact=exact, keys=keys)] if linked else []) + tuple(
         say(f"numeric.warning.{code}", one=one)
         for one in found.columns
         for code, told in (
             ("labelled", one.n_labelled),
             ("emptied", one.n_emptied),
-            ("unchanged", not one.n_changed),
+            ("unchanged", not one.n_changed and one.methods != (AS_IT_IS,)),
         )
         if told
     )
@@ -68,9 +73,11 @@ def method_words(one: NumericColumn) -> str:
             amount = say(f"numeric.{'percentile' if method.percent else 'value'}", amount=amount)
         elif method.percent:
             amount = say("numeric.share", amount=amount)
-        code = "_".join(part for part in (method.name, method.variant) if part)
+        code = "_".join((*method.name.split(), method.variant)).rstrip("_")
         within = say("numeric.within", by=listed(method.by)) if method.by else ""
         said.append(say(f"numeric.method.{code}", amount=amount, within=within))
+    if one.by_household:
+        said.append(say("numeric.by_household"))
     return ", ".join(said)
 
 
