@@ -68,7 +68,7 @@ class ProtectionSpec(AssessmentSpec):
             "interval), 'tau1_estimate <= 5' (posterior mean), 'r1 <= 0.2' (largest of a record), "
             "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'. "
             "Exit code 3 if it is not met, or not known.",
-            "required, unless --scenarios, --recode, --pram, --swap or --numeric is given",
+            "required, unless other options say what to do",
             first=True,
             form="run",
         ),
@@ -145,7 +145,7 @@ class ProtectionSpec(AssessmentSpec):
             "TEXT",
             "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
             "'k >= 3'. 'search': so that the file reaches the target, where that loses less than "
-            "coarser keys. Weights of keys are the costs of their values.",
+            "coarser keys.",
             first=True,
             form="run",
         ),
