@@ -65,10 +65,9 @@ class ProtectionSpec(AssessmentSpec):
         Option(
             "TEXT",
             "What the protected file has to reach: 'tau1 <= 5' or 'tau2 <= 20' (upper end of the "
-            "interval), 'tau1_estimate <= 5' (posterior mean), 'r1 <= 0.2' (largest of a record), "
-            "'records(r1 > 0.2) <= 10', 'k >= 3' (k-anonymity in the file) or 'population_k >= 5'. "
-            "Exit code 3 if it is not met, or not known.",
-            "required, unless other options say what to do",
+            "interval), 'tau1_estimate <= 5', 'r1 <= 0.2', 'records(r1 > 0.2) <= 10', 'k >= 3' or "
+            "'population_k >= 5'. Exit code 3 if it is not met, or not known.",
+            "required, unless told what to do",
             first=True,
             form="run",
         ),
@@ -119,8 +118,8 @@ class ProtectionSpec(AssessmentSpec):
         BeforeValidator(one_of_each),
         Option(
             "TEXT",
-            "Do this recoding instead of searching one: 'age: width(10); region: left out'. Keys "
-            "that are not named stay as they are.",
+            "Do this recoding instead of searching one: 'age: width(10); region: left out'. Other "
+            "keys stay.",
             "searched for a target",
             first=True,
             accepts="str | Mapping[str, Any]",
@@ -144,8 +143,7 @@ class ProtectionSpec(AssessmentSpec):
         Option(
             "TEXT",
             "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
-            "'k >= 3'. 'search': so that the file reaches the target, where that loses less than "
-            "coarser keys.",
+            "'k >= 3'; 'search' weighs them against coarser keys.",
             first=True,
             form="run",
         ),
