@@ -42,7 +42,8 @@ FORMS: dict[str, dict[str, str]] = {
     "protect": {"target:measure": "k", "target:limit": "3", "suppress": "r1 <= 0.2",
                 "keep:sex": "yes", "weights_of_keys:age": "2", "model": "latent-class",
                 "recodings:age": "width(4), cut(22, 25)", "recodings:region": "file(h.csv)",
-                "tables": "age, sex; region, sex"},
+                "tables": "age, sex; region, sex",
+                "numeric": "weight: round(10),swap(5%); height+age2: noise(10%)"},
 }  # fmt: skip
 
 

@@ -237,7 +237,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     rows = np.flatnonzero(np.isin(out, asked.assessed))
     # Numbers of the same in the table.
     of_table = np.searchsorted(asked.assessed, out[rows])
-    households = None if every.households is None else every.households[out]
+    households = None if asked.household is None else asked.household[out]
     of_persons = asked.of_persons(chosen.recoding)
     recoded = of_persons.codes(codes[out])
     perturbed = None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Int64
+from unikat._typing import Int32, Int64
 from unikat.data.hierarchies import Hierarchy, read_hierarchy
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
@@ -51,6 +51,8 @@ class Loaded(NamedTuple):
     tables: Tables
     numeric: list[Entry]
     """Continuous variables that are to be changed."""
+    household: Int32 | None
+    """(n_rows,): household of each row of the file, if there are households."""
     shares: Shares | None
     """Of the records of the file, of which one is released; None: all are."""
     assessed: Int64
@@ -118,6 +120,7 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
         every,
         tables,
         numeric,
+        every.households if households is None else households.of_record,
         shares,
         assessed,
     )

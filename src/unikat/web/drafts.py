@@ -135,7 +135,7 @@ class Draft:
                 value = [located(one["path"]) for one in value or () if "path" in one]
                 values |= {defined.name: "\n".join(value)} if value else {}
                 continue
-            if value not in (None, (), [], defined.default):
+            if value not in (None, (), [], {}, defined.default):
                 values[defined.name] = _field_text(value)
         options = spec.get("model", {})
         given = {name: value for name, value in options.items() if name != "name"}

@@ -209,6 +209,18 @@ def test_members_of_a_household_keep_one_value() -> None:
     assert grouped.groupby("income")["home"].nunique().min() >= 3
 
 
+def test_members_of_households_that_are_units_keep_one_value() -> None:
+    frame = people().assign(home=np.arange(200) // 2, role=["head", "other"] * 100)
+    frame["region"] = frame["home"] % 5
+    frame["income"] = frame["home"] ** 2
+    found = protected(
+        frame, "income: noise(50%)", model="households", household="home",
+        household_keys=["region"], head="role == 'head'", population_households=1000, max_sweeps=10,
+    )  # fmt: skip
+    assert found.summary.numeric.columns[0].by_household
+    assert (found.frame.groupby("home")["income"].nunique() == 1).all()
+
+
 def test_a_column_that_stays_is_known_to_the_intruder() -> None:
     frame = people()
     alone = protected(frame, "income: microaggregate(5)").summary.numeric
