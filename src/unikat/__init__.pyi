@@ -227,6 +227,7 @@ def protect(
     population_size: str | int | None = None,
     model: Any = None,
     target: str | None = None,
+    columns: str | Mapping[str, str] | None = None,
     recode: str | Mapping[str, Any] | None = None,
     suppress: str | None = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,

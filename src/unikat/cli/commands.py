@@ -105,6 +105,7 @@ def protect(found: Any, folder: Path) -> None:
     Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
     protect.toml into DIR. To do the same to another file: unikat apply plan.toml FILE2 --out FILE3.
     """
+    from unikat.report.text.columns import risk_rows
     from unikat.report.text.numbers import columns
     from unikat.report.text.numeric import linkage_rows, numeric_rows
     from unikat.report.text.protection import joined_rows, plan_rows, scenario_rows, table_rows
@@ -139,6 +140,9 @@ def protect(found: Any, folder: Path) -> None:
     for warning in summary.warnings:
         lines += wrap(f"Note: {warning}", width=88)
     lines += wrap(said["columns"], width=88)
+    if summary.left_over is not None:
+        lines += ["", *columns(risk_rows(summary.other_columns, summary.left_over)), ""]
+        lines += wrap(said["left_over"], width=88)
     lines += [
         f"Protected file: {folder / (summary.file or '')}",
         f"Page: {folder / PROTECT.report}",

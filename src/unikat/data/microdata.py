@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -276,6 +276,15 @@ class Microdata:
         """
         with self.attached(column) as connection:
             return numbers_of(connection, "c0", column, self.name, self._source.decimal)
+
+    def beside(self, other: Microdata) -> Microdata:
+        """The same rows with the keys of another reading of them as well."""
+        return replace(
+            self,
+            keys=(*self.keys, *other.keys),
+            n_missing=(*self.n_missing, *other.n_missing),
+            _coded=(*self._coded, *other._coded),
+        )
 
     @property
     def source(self) -> Source:

@@ -139,14 +139,15 @@ def apply(
         )
     if Path(data).is_file():
         _check_ending(out, Path(data).suffix, Path(data).name)
-    recodes = any(one.rule is not None for one in plan.keys)
+    steps = [*plan.keys, *plan.linked]
+    recodes = any(one.rule is not None for one in steps)
     if plan.also and not recodes:
         raise SpecError(
             "The plan recodes nothing, so the file would be copied as it is. What was perturbed, "
             "suppressed or changed in numbers belongs to the sample that it was made for; protect "
             "this file by itself."
         )
-    if not recodes:
+    if not (recodes or plan.removed or plan.renumbered):
         watcher.note("The plan recodes nothing: the file is copied as it is.")
     if plan.also:
         watcher.note(
@@ -155,8 +156,8 @@ def apply(
         )
     watcher.stage("Reading")
     spec = plan.data.model_copy(update={"path": Path(data)})
-    keys = [one.key for one in plan.keys]
-    answers = {one.name: one.answers for one in plan.keys}
+    keys = [one.key for one in steps]
+    answers = {one.name: one.answers for one in steps}
     microdata = open_data(
         spec,
         keys,
@@ -172,7 +173,7 @@ def apply(
     table = microdata.tabulate()
     for said in declared_words(table.variables):
         watcher.note(said)
-    for one, key in zip(plan.keys, table.keys, strict=True):
+    for one, key in zip(steps, table.keys, strict=True):
         if one.name != key.name:
             raise SpecError(
                 f"The plan is not valid: it calls a key {brief(one.name)!r}, and the column of "
@@ -181,7 +182,7 @@ def apply(
     codes = table.cells[table.record_cell]
     found = [
         _Found.of(microdata, one, key, codes[:, j], unseen)
-        for j, (one, key) in enumerate(zip(plan.keys, table.keys, strict=True))
+        for j, (one, key) in enumerate(zip(steps, table.keys, strict=True))
     ]
     recoding = Recoding(
         keys=tuple(
@@ -190,12 +191,16 @@ def apply(
             else recode_key(
                 key, np.zeros(key.n_levels, np.int64), rule.rule, whole=one.whole_numbers
             )
-            for one, rule, key in zip(plan.keys, found, table.keys, strict=True)
+            for one, rule, key in zip(steps, found, table.keys, strict=True)
         )
     )
     recoding.check_kept()
-    known = {one.name: rule.codes for one, rule in zip(plan.keys, found, strict=True)}
-    made = released(microdata, codes, recoding, known=known, codebook=spec.codebook)
+    known = {one.name: rule.codes for one, rule in zip(steps, found, strict=True)}
+    made = released(
+        microdata, codes, recoding, known=known, codebook=spec.codebook,
+        removed=_there(plan.removed, microdata, watcher),
+        renumbered=_there(plan.renumbered, microdata, watcher),
+    )  # fmt: skip
     watcher.stage("Writing")
     beside = out.with_name(codebook_beside(out.name))
     files = [out] if made.codebook is None else [out, beside]
@@ -217,7 +222,7 @@ def apply(
     notes += _other_codes(known, made.codes)
     notes += _misleading(table.keys, recoding)
     notes += made_valid_words(made.changes)
-    coarse = recoding.table(table)
+    coarse = _of_keys(recoding, len(plan.keys)).table(table)
     least = int(smallest(coarse))
     return Applied(
         n_records=table.n_records,
@@ -227,6 +232,22 @@ def apply(
         smallest=least,
         judged=None if limit is None else judge(limit, [least if limit.measure == "k" else None]),
     )
+
+
+def _there(names: Sequence[str], microdata: Microdata, watcher: Watcher) -> list[str]:
+    """Columns of a plan that the file has; the others are told."""
+    lacking = [name for name in names if name not in microdata.source.columns]
+    if lacking:
+        watcher.note(
+            f"{microdata.name} lacks {listed(lacking)}, which the plan removes or numbers anew."
+        )
+    return [name for name in names if name not in lacking]
+
+
+def _of_keys(recoding: Recoding, n_keys: int) -> Recoding:
+    """The same without the linked columns, which stand last: the risk is that of the keys."""
+    keys = recoding.keys
+    return Recoding(keys=(*keys[:n_keys], *(one.left_out() for one in keys[n_keys:])))
 
 
 def _limit(text: str) -> Limit:

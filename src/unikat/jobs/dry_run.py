@@ -28,6 +28,7 @@ from unikat.models.auto import Auto
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.models.options import memory
+from unikat.report.facts.columns import ColumnFacts
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
 from unikat.report.facts.zeros import zeros_facts
 from unikat.report.text import dry_run as words
@@ -138,6 +139,8 @@ class Told(NamedTuple):
     handled: Handled | None = None
     search: float = 0.0
     """Most seconds of a search besides the fits."""
+    columns: tuple[ColumnFacts, ...] = ()
+    """Of a protection: what would be done to the columns that are no keys."""
 
 
 def _of(
@@ -229,8 +232,8 @@ def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Tol
     asked.model.check_keys([key.name for key in asked.table.keys])
     load = foreseen.of_assessment(asked.model, asked.table, **_how(job))
     search = load.seconds()[1] if job.spec.seeks else 0.0
-    fits = load * 2 if job.spec.changes_keys else load
-    return Told(asked.table, fits, _files_of_records(job.spec), asked.handled, search)
+    fits, files = load * (2 if job.spec.changes_keys else 1), _files_of_records(job.spec)
+    return Told(asked.table, fits, files, asked.handled, search, asked.columns.facts)
 
 
 @_of(VERIFY, verify)
@@ -307,7 +310,7 @@ def _files_of_records(spec: Spec, n: int = 1) -> Span:
 def _dry_run(job: Job[Any], told: Told, seconds_to_read: float) -> DryRun:
     """Add up."""
     spec, folder, command = job.spec, job.folder, job.kind.name
-    table, load, results, handled, search = told
+    table, load, results, handled, search, others = told
     lower, upper, limit = load.seconds()
     other = [one + seconds_to_read for one in START_SECONDS]
     stored = [
@@ -333,6 +336,7 @@ def _dry_run(job: Job[Any], told: Told, seconds_to_read: float) -> DryRun:
             KeyCount(name=key.name, n_levels=key.n_levels, n_missing=n_missing)
             for key, n_missing in zip(table.variables, table.n_missing, strict=True)
         ),
+        other_columns=others,
         zeros=zeros_facts(handled),
         known_exactly=not load.fits and command == "assess",
         fits=tuple(map(_facts, load.fits)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,11 +12,11 @@ import numpy as np
 
 from unikat._typing import Int32
 from unikat.data.frames import FILE
-from unikat.data.keys import Key
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.files.folder import claim, keep_inputs
 from unikat.files.json import parse_json
 from unikat.jobs.applied import plan_keys
+from unikat.jobs.columns import Treated, treated, with_risk
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.numeric import with_numeric
@@ -35,12 +35,12 @@ from unikat.jobs.protection_target import (
     verified,
     with_suppression,
 )
-from unikat.protection.compared import identifying
 from unikat.protection.going_on import N_STATES
+from unikat.protection.linked import telling
 from unikat.protection.lost import information_lost
 from unikat.protection.perturbed import most_matches
 from unikat.protection.recoding import Recoding
-from unikat.protection.released import Released, copied_columns, released, telling_columns
+from unikat.protection.released import Released
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.subsample import table_of
@@ -65,6 +65,7 @@ from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import BY_SEARCH, ProtectionSpec
+from unikat.spec.recodings import LEFT_OUT
 from unikat.spec.trust import SHOWN
 from unikat.studies.fit import complete_fit
 
@@ -278,20 +279,33 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         perturbation = perturbation_facts(
             spec, chosen, perturbed, recoded, matches, posterior, visible[rows]
         )
-    made = released(
+    treatment = treated(
+        asked.columns,
+        spec,
         microdata,
-        codes[out],
+        codes,
         of_persons,
         gone,
         None if perturbed is None else published,
         records=out if share < 1.0 else None,
         scaled=_scaled(spec, len(out) / len(codes)),
-        codebook=spec.data.codebook,
     )
+    shown_keys = of_persons.codes(codes[asked.assessed])
+    if gone is not None:
+        # Perturbed values hide less: the intruder is thought to know the true ones.
+        shown_keys[of_table] = np.where(gone[rows], -1, shown_keys[of_table])
+    other_columns, left_over = with_risk(
+        treatment, asked.columns, posterior, chosen.recoding, shown_keys, asked.assessed, of_table,
+        level,
+    )  # fmt: skip
     made, numeric = with_numeric(
-        spec, [one.of_rows(out) for one in asked.numeric], made, codes[out], visible, households
+        spec,
+        [one.of_rows(out) for one in asked.numeric],
+        treatment.made,
+        codes[out],
+        visible,
+        households,
     )
-    not_copied = [*(key.name for key in microdata.keys), *(numeric.names if numeric else ())]
     converged = estimate.converged and again.estimate(level).converged
     by_plan = Measured.of(promised) if matches is None else matches.measured
     stages = Stages(
@@ -350,7 +364,9 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         n_looked_at=n_looked_at,
         least_lost=least,
         n_states=sum(map(len, posterior.states)) or N_STATES,
-        columns=made.changes,
+        columns=made.changes[: len(microdata.keys)],
+        other_columns=other_columns,
+        left_over=left_over,
         refit=RiskFacts.of(refit),
         suppression=None
         if rule is None or gone is None
@@ -362,12 +378,13 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         utility=tables.kept(of_persons, visible, out),
         perturbation=perturbation,
         numeric=numeric,
-        telling=telling_columns(
-            microdata, codes, of_persons, _hidden(of_persons, recoded, visible)
+        telling=telling(
+            asked.columns.left(treatment.treated),
+            codes,
+            of_persons.keys,
+            _hidden(of_persons, recoded, visible),
         ),
-        identifying=identifying(
-            (name, values, values) for name, values in copied_columns(microdata, not_copied)
-        ),
+        identifying=treatment.identifying,
         n_not_assessed=len(out) - len(rows),
         agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),
         level=level,
@@ -379,7 +396,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         Protection(
             summary=explained(replace(summary, sentences=said)),
             spec=spec,
-            plan=_plan(spec, of_persons, microdata.keys, made, suppressed=rule is not None),
+            plan=_plan(spec, treatment, len(microdata.keys), suppressed=rule is not None),
             folder=folder,
             _made=made,
             _source=microdata.source,
@@ -435,28 +452,32 @@ def _agree(promised: Measured, refit: Measured) -> bool:
     )
 
 
-def _plan(
-    spec: ProtectionSpec,
-    recoding: Recoding,
-    keys: Sequence[Key],
-    made: Released,
-    *,
-    suppressed: bool,
-) -> PlanSpec:
-    """The recodings as they are done to other files."""
+def _plan(spec: ProtectionSpec, treatment: Treated, n_read: int, *, suppressed: bool) -> PlanSpec:
+    """What is done to the columns, as it is done to other files.
+
+    Of the `n_read` columns that were read those that only the rule of the head reads come last, and
+    after all of them the linked ones.
+    """
     shared = () if spec.households is None else spec.households.keys
     texts = list(dict.fromkeys((*spec.keys, *shared)))
-    # Columns that only the rule of the head reads come last.
-    n = len(texts)
-    named = replace(recoding, keys=recoding.keys[:n])
-    done = {
+    recoding, n = treatment.recoding, len(texts)
+    besides = {
         "sampled": recoding.held is not None,
         "perturbed": spec.perturbs,
         "suppressed": suppressed,
         "changed in its continuous variables": bool(spec.numeric),
     }
+    some = [*range(n), *range(n_read, len(recoding.keys))]
+    texts += [recoding.keys[j].name for j in some[n:]]
+    made = treatment.made._replace(changes=tuple(treatment.made.changes[j] for j in some))
+    named = replace(recoding, keys=tuple(recoding.keys[j] for j in some))
+    found = plan_keys(named, texts, [treatment.keys[j] for j in some], made)
+    done = {one.name: one.action for one in treatment.columns}
     return PlanSpec(
-        also=tuple(name for name, so in done.items() if so),
+        also=tuple(name for name, so in besides.items() if so),
         data=spec.data.model_copy(update={"path": None, "database": None}),
-        keys=plan_keys(named, texts, keys[:n], made._replace(changes=made.changes[:n])),
+        keys=found[:n],
+        linked=tuple(one for one in found[n:] if one.rule != LEFT_OUT),
+        removed=tuple(name for name, action in done.items() if action == "removed"),
+        renumbered=tuple(name for name, action in done.items() if action == "renumbered"),
     )

@@ -15,6 +15,7 @@ from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.inference.progress import Watcher
+from unikat.jobs.columns import FileColumns
 from unikat.jobs.households import read_sample
 from unikat.jobs.numeric import numeric_entries
 from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
@@ -49,6 +50,8 @@ class Loaded(NamedTuple):
     every: CellTable
     """With the records that are not assessed."""
     tables: Tables
+    columns: FileColumns
+    """Those that are no keys, with their roles."""
     numeric: list[Entry]
     """Continuous variables that are to be changed."""
     household: Int32 | None
@@ -108,6 +111,7 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
     if shares is not None and not spec.seeks:
         recoding = replace(plan.recoding, held=shares.assessed(assessed).held[0])
         plan = replace(plan, recoding=recoding, lost=shares.lost(plan.lost, shares.shares[0]))
+    changed = [one.name for entry in numeric for one in entry.columns]
     return Loaded(
         model,
         microdata,
@@ -119,6 +123,7 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
         plan,
         every,
         tables,
+        FileColumns.of(spec, microdata, every, changed),
         numeric,
         every.households if households is None else households.of_record,
         shares,

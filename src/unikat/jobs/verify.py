@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,6 +16,7 @@ from unikat.data.frames import frame_of_codes
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
 from unikat.data.readers import open_source
+from unikat.data.roles import NEARLY_UNIQUE, encoded
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option
 from unikat.inference.progress import Watcher
@@ -28,12 +29,11 @@ from unikat.protection.compared import (
     Compared,
     KeyChange,
     compare_key,
-    identifying,
     left_out_change,
 )
+from unikat.protection.linked import telling, told
 from unikat.protection.perturbed import most_matches
 from unikat.protection.recoding import Recoding, unchanged
-from unikat.protection.released import telling_columns, told
 from unikat.protection.subsample import table_of
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import RiskFacts
@@ -163,13 +163,13 @@ def run(job: Job[VerifySpec]) -> Verification:
         by_original=by_original,
         verdict=None if judged is None else judged.verdict,
         target=judged,
-        telling=telling_columns(
-            protected,
+        telling=telling(
+            _others_of(protected, [key.name for key in table.keys]),
             original[rows],
-            recoding,
+            recoding.keys,
             {one.name for one in changes if one.n_otherwise or one.n_suppressed},
         ),
-        identifying=identifying(asked.others),
+        identifying=_identifying(asked.others),
         model=spec.model.name,
         converged=converged,
         level=level,
@@ -372,6 +372,25 @@ _BY_CHANCE = 0.1
 """Share of what a key could tell of the original at most, that it tells by chance."""
 _MOST_FEW = 30
 """Records with which chance is not told from order."""
+
+
+def _others_of(protected: Microdata, keys: Sequence[str]) -> Iterator[tuple[str, Int32]]:
+    """Columns that are no keys, with numbers of their values."""
+    names = [name for name in protected.source.columns if name not in keys]
+    values = protected.values(names) if names else pa.table({})
+    for name in names:
+        if (found := encoded(values[name])) is not None:
+            yield name, found[0]
+
+
+def _identifying(others: Sequence[tuple[str, Int64, Int64]]) -> tuple[str, ...]:
+    """Columns that are copied, and have a value of its own for nearly every record."""
+    found = []
+    for name, ours, theirs in others:
+        copied = (ours == theirs) & (theirs >= 0)
+        if copied.any() and len(np.unique(theirs[copied])) >= NEARLY_UNIQUE * len(theirs):
+            found.append(name)
+    return tuple(found)
 
 
 def _was_changed(key: KeyChange) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -245,25 +245,3 @@ def _interval(text: str) -> tuple[float, float] | None:
             "<": (-math.inf, edge),
         }[found["sign"]]
     return None
-
-
-IDENTIFYING = 0.9
-"""Share of the records with a value of their own, from which on a copied column names persons."""
-
-
-def identifying(columns: Iterable[tuple[str, Int64, Int64]]) -> tuple[str, ...]:
-    """Find columns that are copied and have a value of its own for nearly every record.
-
-    Parameters
-    ----------
-    columns
-        Name, and (n,) numbers of the values in the original and in the protected file, equal where
-        the values are; -1 where missing.
-    """
-    found = []
-    for name, ours, theirs in columns:
-        copied = (ours == theirs) & (theirs >= 0)
-        own = len(np.unique(theirs[copied])) if copied.any() else 0
-        if own >= IDENTIFYING * len(theirs):
-            found.append(name)
-    return tuple(found)

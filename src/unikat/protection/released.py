@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,8 @@ from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.data.microdata import Microdata
 from unikat.data.numbers import number_meant
+from unikat.data.roles import encoded
+from unikat.data.roles import renumbered as in_order
 from unikat.data.sampling import one_way
 from unikat.data.sources import as_categories
 from unikat.data.texts import is_text
@@ -88,6 +90,8 @@ def released(
     scaled: Mapping[str, float] | None = None,
     known: Mapping[str, Mapping[str, Any]] | None = None,
     codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
+    removed: Collection[str] = (),
+    renumbered: Collection[str] = (),
 ) -> Released:
     """Make the recoded file of microdata.
 
@@ -116,6 +120,9 @@ def released(
         Codes of groups by key and name, of the plan that is repeated.
     codebook
         Of the microdata, as `load_codebook` takes it.
+    removed, renumbered
+        Columns that are no keys: those that are left out, and those whose values become 1, 2, ...
+        in the order of the file.
     """
     import pyarrow as pa
 
@@ -123,7 +130,7 @@ def released(
     names = [
         name
         for name in microdata.source.columns
-        if name not in by_name or by_name[name][1].key is not None
+        if (name not in by_name or by_name[name][1].key is not None) and name not in removed
     ]
     original = microdata.values(names)
     letters = microdata.source.letters(names)
@@ -131,6 +138,8 @@ def released(
         original = original.take(pa.array(records))
         letters = {name: [one[row] for row in records] for name, one in letters.items()}
     for name, factor in (scaled or {}).items():
+        if name in removed:
+            continue
         place = original.column_names.index(name)
         original = original.set_column(place, name, _multiplied(original[name], factor))
     columns, labels, codes_of = [], {}, {}
@@ -148,6 +157,10 @@ def released(
         j, one = by_name.get(name, (-1, None))
         nothing = gone.get(j, np.zeros(len(codes), np.bool_))
         column = original[name]
+        if name in renumbered:
+            columns.append(_renumbered(column))
+            letters.pop(name, None)
+            continue
         recoded = one is not None and (one.changes or microdata.keys[j].binning is not None)
         if one is not None and _lost_letters(microdata, microdata.keys[j]):
             # What cannot be written as a letter is written as text.
@@ -176,7 +189,7 @@ def released(
         ),
         labels=labels,
         codes={name: codes_of[name] for name in labels},
-        codebook=_codebook(microdata, codebook, changed, recoding),
+        codebook=_codebook(microdata, codebook, changed, recoding, removed),
         letters={name: found for name, found in letters.items() if any(found)},
     )
 
@@ -190,6 +203,17 @@ def _multiplied(column: pa.ChunkedArray, factor: float) -> pa.ChunkedArray:
     values = pc.cast(column, pa.float64())
     found = pc.multiply(values, pa.scalar(factor, pa.float64()))
     return pc.cast(found, kind) if is_text(kind) else found
+
+
+def _renumbered(column: pa.ChunkedArray) -> pa.Array:
+    """Number the values in the order of the file, in the type of the column."""
+    import pyarrow as pa
+
+    found = encoded(column)
+    assert found is not None
+    numbers = in_order(found[0])
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    return pa.array(numbers, pa.int64(), mask=numbers == 0).cast(kind)
 
 
 def _written(
@@ -360,6 +384,7 @@ def _codebook(
     given: str | PathLike[str] | Mapping[str, Any] | None,
     changed: Mapping[str, Changed],
     recoding: Recoding,
+    removed: Collection[str],
 ) -> dict[str, Any] | None:
     """Codebook of a file that holds no labels itself."""
     if microdata.source.holds_labels:
@@ -367,7 +392,7 @@ def _codebook(
     labels = {key.name: labels_of(key) for key in microdata.keys if is_labelled(key)}
     if given is None and not labels:
         return None
-    left_out = [one.name for one in recoding.keys if one.key is None]
+    left_out = [*(one.name for one in recoding.keys if one.key is None), *removed]
     return changed_codebook(given, labels, changed, left_out)
 
 
@@ -420,76 +445,3 @@ def _joined(key: Key, one: KeyRecoding) -> tuple[tuple[str, tuple[str, ...]], ..
         for label, levels in zip(groups.labels, groups.levels, strict=True)
         if len(levels) > 1 or levels[0] != label
     )
-
-
-TELLING = 0.98
-"""Share of the records whose level a column tells, from which on it is named."""
-_CHANCE = 0.9
-"""Share of the records whose level their group tells, up to which a column is looked at."""
-_MANY = 5
-"""Records of a level, at least, where it is asked whether the level tells the column."""
-
-
-def telling_columns(
-    microdata: Microdata, codes: Int32, recoding: Recoding, hidden: Set[str] = frozenset()
-) -> tuple[tuple[str, str], ...]:
-    """Find columns that tell more of a key than the file shows: a copy, a year of birth.
-
-    Looked at are records that share their value of the column with another one. Numbers of persons
-    have none, and tell nothing by themselves.
-
-    Parameters
-    ----------
-    microdata, codes, recoding
-        As for `released`.
-    hidden
-        Names of keys of which values were perturbed or suppressed: what tells one, tells these.
-
-    Returns
-    -------
-    tuple
-        Names of columns that are copied, each with that of the key.
-    """
-    found = []
-    for name, values in copied_columns(microdata, [one.name for one in recoding.keys]):
-        known = values >= 0
-        sizes = np.bincount(values[known]) if known.any() else np.zeros(1, np.int64)
-        repeated = known & (sizes[np.maximum(values, 0)] > 1)
-        for j, one in enumerate(recoding.keys):
-            rows = repeated & (codes[:, j] >= 0)
-            joins = one.key is None or one.key.n_levels < len(one.groups)
-            if not (joins or one.name in hidden) or 2 * rows.sum() < len(codes):
-                continue
-            levels, shown = codes[rows, j], values[rows]
-            groups = np.zeros_like(levels) if one.name in hidden else one.groups[levels]
-            tells = told(shown, levels) >= TELLING and told(groups, levels) <= _CHANCE
-            # Or it is another grouping of the key, one that splits those of the plan.
-            many = np.bincount(levels)[levels] >= _MANY
-            if not tells and 2 * many.sum() >= len(codes):
-                levels, shown, groups = levels[many], shown[many], groups[many]
-                tells = told(levels, shown) >= TELLING and told(groups, shown) <= _CHANCE
-            if tells:
-                found.append((name, one.name))
-    return tuple(found)
-
-
-def copied_columns(microdata: Microdata, keys: Sequence[str]) -> Iterator[tuple[str, Int64]]:
-    """Columns that are no keys, of simple values, and numbers of their values, -1 if missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    names = [name for name in microdata.source.columns if name not in keys]
-    table = microdata.values(names) if names else None
-    for name in names:
-        assert table is not None
-        if pa.types.is_nested(table[name].type) or pa.types.is_null(table[name].type):
-            continue
-        values = pc.fill_null(pc.dictionary_encode(table[name].combine_chunks()).indices, -1)
-        yield name, values.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def told(values: AnyArray, levels: Int32) -> float:
-    """Share of the records that have the commonest level of their value."""
-    pairs, counts = np.unique(np.column_stack((values, levels)), axis=0, return_counts=True)
-    starts = np.flatnonzero(np.diff(pairs[:, 0], prepend=pairs[0, 0] - 1))
-    return float(np.maximum.reduceat(counts, starts).sum() / len(values))

@@ -88,6 +88,12 @@ class PlanSpec(Spec):
     without: ClassVar[tuple[str, ...]] = ("zeros", "data.missing", "set")
     format_version: Literal["unikat.plan/1"] = Field(default="unikat.plan/1", alias="schema")
     keys: tuple[PlanKey, ...] = ()
+    linked: tuple[PlanKey, ...] = ()
+    """Columns that are no keys, recoded as the keys that they follow are."""
+    removed: tuple[str, ...] = ()
+    """Columns that are left out of the file."""
+    renumbered: tuple[str, ...] = ()
+    """Columns whose values become 1, 2, ... in the order of the file."""
     also: tuple[str, ...] = ()
     """What was done besides, which is not repeated, such as `perturbed` or `suppressed`."""
 

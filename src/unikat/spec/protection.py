@@ -9,7 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from unikat.errors import brief, shown
+from unikat.language.keys import column_of
 from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.columns import ColumnRoles, check_roles
 from unikat.spec.limits import Limit
 from unikat.spec.models import HOUSEHOLDS, either, models_with
 from unikat.spec.numeric import NumericByColumn, methods_of
@@ -95,6 +97,19 @@ class ProtectionSpec(AssessmentSpec):
             "1 for each key",
             accepts="str | Mapping[str, float]",
             form="key",
+        ),
+    ] = Field(default={})
+    columns: Annotated[
+        ColumnRoles,
+        Option(
+            "TEXT",
+            "Roles of columns that are no keys: 'pid: identifier; income: sensitive; note: "
+            "removed; x: other'. Identifiers are removed, 'linked(KEY)' follows the recoding of a "
+            "key, and 'other' is copied.",
+            "proposed for each column, with the reason",
+            first=True,
+            accepts="str | Mapping[str, str]",
+            form="run",
         ),
     ] = Field(default={})
     recodings: Annotated[
@@ -363,6 +378,8 @@ class ProtectionSpec(AssessmentSpec):
     def _of_persons(self) -> Self:
         self._check_told()
         self._check_subsample()
+        shared = () if self.households is None else self.households.keys
+        check_roles(self.columns, [column_of(key) for key in (*self.keys, *shared)], self.design)
         if not (self.seeks or self.perturbs or self.recode or self.subsample or self.numeric):
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"

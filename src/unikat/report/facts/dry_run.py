@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unikat.report.facts.columns import ColumnFacts
 from unikat.report.facts.zeros import ZerosFacts
 
 
@@ -70,6 +71,8 @@ class DryRunFacts:
     n_incomplete: int
     """Records with a missing key."""
     keys: tuple[KeyCount, ...]
+    other_columns: tuple[ColumnFacts, ...]
+    """Of a protection: the columns that are no keys, and what would be done to each."""
     zeros: ZerosFacts | None
     known_exactly: bool
     """The file itself tells the risk, and no model is fitted."""

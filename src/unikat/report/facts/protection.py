@@ -12,6 +12,7 @@ from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
+from unikat.report.facts.columns import ColumnFacts, LeftOver
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Verdict, smallest
 from unikat.spec.provenance import Provenance
@@ -234,6 +235,10 @@ class ProtectionSummary:
     """States of the posterior by which the risk of the plans was computed."""
     columns: tuple[ColumnChange, ...]
     """What was done to each key."""
+    other_columns: tuple[ColumnFacts, ...]
+    """Every other column of the file: its role, with the reason, and what was done to it."""
+    left_over: LeftOver | None
+    """The risk with all columns that are copied; None if none is."""
     suppression: SuppressionFacts | None
     """None if nothing was to be suppressed."""
     utility: Utility

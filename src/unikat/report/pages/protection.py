@@ -10,6 +10,7 @@ from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import ProtectionSummary
 from unikat.report.pages.canvas import Canvas, Drawing, drawing, line_height, tick_text
 from unikat.report.pages.template import fill
+from unikat.report.text.columns import column_rows
 from unikat.report.text.numeric import linkage_rows, numeric_rows
 from unikat.report.text.protection import (
     beyond,
@@ -69,6 +70,8 @@ class ProtectionPage:
     nothing was changed."""
     columns: Sequence[ColumnChange]
     joined: Sequence[tuple[str, ...]]
+    others: Sequence[tuple[str, ...]]
+    """Rows of the table of columns that are no keys."""
     provenance: Provenance
     command: str
 
@@ -107,6 +110,7 @@ def render(summary: ProtectionSummary) -> str:
         numeric=[numeric_rows(found), linkage_rows(found)] if (found := summary.numeric) else [],
         columns=summary.columns,
         joined=joined_rows(summary)[1:],
+        others=column_rows(summary.other_columns, summary.left_over)[1:],
         provenance=summary.provenance,
         command=ProtectionSpec.again(),
     )

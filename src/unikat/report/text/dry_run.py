@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from unikat.inference.progress import range_between
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, Span
+from unikat.report.text.columns import proposed_words
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import columns, listed, localised, number
 from unikat.report.text.words import say
@@ -20,6 +21,8 @@ def lines(facts: DryRunFacts) -> list[str]:
     """Say what a run would do, in lines."""
     found = [*_wrapped(_data(facts)), *_wrapped(_missing(facts))]
     found += _wrapped(terminal_sentence(facts.zeros))
+    for said in proposed_words(facts.other_columns):
+        found += _wrapped(said)
     if facts.known_exactly:
         found += ["", *_wrapped(say("dry_run.exactly"))]
     elif facts.fits:

@@ -16,6 +16,7 @@ from unikat.report.facts.protection import (
     RiskFacts,
 )
 from unikat.report.text import numeric
+from unikat.report.text.columns import columns_sentence, left_over_sentence
 from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import (
@@ -59,7 +60,8 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
             "protection.tables",
             f"protection.tables_{'suppressed' if found.suppression else 'file'}",
         ),
-        "columns": speak("protection.columns", but=say(found.numeric and "numeric.but")),
+        "columns": columns_sentence(found.other_columns),
+        "left_over": left_over_sentence(found.other_columns, found.left_over),
     }
     if not found.keys_stay and (found.perturbation is None or found.chosen.recodings):
         # Perturbed values are not taken for true: without recoding nothing was fitted again.
