@@ -42,7 +42,8 @@ MAY_HOLD = {
     r"applied\.csv": RECORDS,
     r"synthesize/synthetic_\d\.csv": LEVELS,
     r"protect[\w-]*/plan\.toml": LEVELS,
-    r"protect[\w-]*/(?:protect\.toml|protect\.json|plans\.parquet|report\.html)": LEVELS,
+    r"protect[\w-]*/(?:protect\.toml|protect\.json|plans\.parquet)": LEVELS,
+    r"protect[\w-]*/(?:report|committee)\.html": LEVELS,
     r"(?:suggest\.toml|disjoint\.csv|rows\.csv)": LEVELS,
     r"show/(?:report\.html|result\.json|records-at-risk\.csv)": LEVELS,
 }

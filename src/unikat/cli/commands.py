@@ -304,7 +304,8 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
 @click.option(
     "--language", default="", metavar="CODE", help="en or es.  [default: that of the run]"
 )
-def report(folder: Path, language: str) -> int:
+@click.option("--word", is_flag=True, help="Also committee.docx, of a protection or a check.")
+def report(folder: Path, language: str, word: bool) -> int:
     """Render the page of the run in FOLDER again, whatever made it.
 
     The files of an assessment are checked first: if one was changed since it was written, nothing
@@ -312,7 +313,7 @@ def report(folder: Path, language: str) -> int:
     """
     from unikat.jobs.job import write_page
 
-    say(str(write_page(folder, language)))
+    say(str(write_page(folder, language, word=word)))
     return 0
 
 

@@ -88,9 +88,9 @@ class Check(Tabled):
         if self._policy is None:
             assert self.folder is not None
             return copied_files(CHECK, self.folder)
-        certificate, policy = CHECK.others
+        certificate, policy = CHECK.others[:2]
         content, made = self._policy, self.certificate
-        others = {policy: lambda path: write_bytes(path, content)}
+        others = {policy: lambda path: write_bytes(path, content), **self._for_committee()}
         if made is not None:
             others[certificate] = lambda path: write_text(path, made.text())
         return others

@@ -27,17 +27,19 @@ from unikat.data.frames import FILE, FrameKind
 from unikat.errors import DataError, OutputError, SpecError, option
 from unikat.files.folder import check_free, claimed, owned
 from unikat.files.json import parse_json
-from unikat.files.writing import make_folder
+from unikat.files.writing import make_folder, replace_file, write_text
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
 from unikat.inference.executors import executor_for_run, executor_of_run
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.device import check_device
+from unikat.report.folders.committee import word_document
 from unikat.report.folders.folder import read_run, replace_page, write_run
+from unikat.report.pages.committee import render as render_committee
 from unikat.report.text.language import speaking
 from unikat.report.text.summary import explained
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import ASSESS, FITS, KINDS, Kind, kind_in
+from unikat.spec.kinds import ASSESS, COMMITTEE, FITS, KINDS, WORD, Kind, kind_in
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import SamplingSpec
 from unikat.studies.auto import Execution
@@ -119,9 +121,7 @@ class Outcome(ABC):
         SpecError
             If there are no words in the language.
         """
-        own = self.spec.report.language
-        with speaking(language or own):
-            return self._page(self.summary if language in ("", own) else explained(self.summary))
+        return str(self._said(language, self._page))
 
     @abstractmethod
     def _page(self, summary: Any) -> str:
@@ -143,6 +143,45 @@ class Outcome(ABC):
     def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
         """Return what writes the files besides numbers, page and specification, by name."""
         return {}
+
+    def committee(self, language: str = "") -> str:
+        """Return two pages for a committee that decides on a release, as HTML; see `to_html`.
+
+        Raises
+        ------
+        SpecError
+            If there are no words in the language, or the run is none of protection or check.
+        """
+        if not self.kind.decides:
+            raise SpecError(
+                f"Pages for a committee are of a protection or a check, not of "
+                f"{_with_article(self.kind)}."
+            )
+        return str(self._said(language, render_committee))
+
+    def write_word(self, path: str | os.PathLike[str], language: str = "") -> None:
+        """Write the same as a document of Word, without its pictures.
+
+        Raises
+        ------
+        SpecError
+            As of `committee`, or if python-docx is not installed.
+        OutputError
+            If it cannot be written.
+        """
+        self.committee(language)
+        content = self._said(language, word_document)
+        replace_file(Path(path).expanduser(), content)
+
+    def _said(self, language: str, make: Callable[[Any], Any]) -> Any:
+        own = self.spec.report.language
+        with speaking(language or own):
+            return make(self.summary if language in ("", own) else explained(self.summary))
+
+    def _for_committee(self) -> dict[str, Callable[[Path], None]]:
+        """Return what writes the pages for a committee, by name."""
+        page = self.committee()
+        return {COMMITTEE: lambda path: write_text(path, page)}
 
     def _note(self) -> str:
         """Return a comment of the specification."""
@@ -474,8 +513,10 @@ def load(folder: str | os.PathLike[str], *, trust_spec: bool = False) -> Any:
     return answer.loaded(folder, trust_spec)
 
 
-def write_page(folder: Path, language: str = "") -> Path:
-    """Render the page of a run again, in place of the old one; return where it is.
+def write_page(folder: Path, language: str = "", *, word: bool = False) -> Path:
+    """Render the pages of a run again, in place of the old ones; return where the report is.
+
+    With `word` also the document for a committee.
 
     Raises
     ------
@@ -484,5 +525,9 @@ def write_page(folder: Path, language: str = "") -> Path:
     OutputError
         As of `load`, or if it cannot be written; the old page is then still there.
     """
-    found = load(folder)
-    return replace_page(folder.expanduser(), found.kind, lambda: found.to_html(language))
+    found, folder = load(folder), folder.expanduser()
+    if found.kind.decides:
+        replace_page(folder, found.kind, lambda: found.committee(language), COMMITTEE)
+    if word:
+        found.write_word(folder / WORD, language)
+    return replace_page(folder, found.kind, lambda: found.to_html(language))

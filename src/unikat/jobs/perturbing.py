@@ -148,10 +148,12 @@ def released_facts(
     found = [released or plan]
     if refit is not None:
         found.append(RiskFacts.of(refit))
+    worst = max(found, key=lambda one: (one.tau1.upper, one.tau1.mean))
     return RiskFacts(
         n_uniques=found[0].n_uniques,
         smallest=min(one.smallest for one in found),
-        tau1=max((one.tau1 for one in found), key=lambda tau: (tau.upper, tau.mean)),
+        tau1=worst.tau1,
+        tau1_bins=worst.tau1_bins,
         tau2=max((one.tau2 for one in found), key=lambda tau: (tau.upper, tau.mean)),
         tau1_hidden=found[-1].tau1_hidden,
     )

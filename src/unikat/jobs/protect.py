@@ -46,6 +46,7 @@ from unikat.protection.search import Plan, Search, frontier
 from unikat.protection.subsample import table_of
 from unikat.protection.suppressed_plans import SuppressedPlan, suppressed_values
 from unikat.protection.what_if import Posterior
+from unikat.report.facts.committee import key_shares
 from unikat.report.facts.protection import (
     SCHEMA,
     PlanFacts,
@@ -126,7 +127,8 @@ class Protection(Outcome):
         if self._made is None:
             assert self.folder is not None
             return copied_files(PROTECT, self.folder)
-        return results.writers(self.summary, self._made, self.plan, self._source, folder)
+        made = results.writers(self.summary, self._made, self.plan, self._source, folder)
+        return made | self._for_committee()
 
     def __repr__(self) -> str:
         said = self.summary.sentences
@@ -375,6 +377,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
             n_values=int(gone.sum()),
             n_records=int(gone.any(axis=1).sum()),
         ),
+        keys=key_shares(of_persons, codes, visible),
         utility=tables.kept(of_persons, visible, out),
         perturbation=perturbation,
         numeric=numeric,

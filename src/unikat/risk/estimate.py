@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv
@@ -145,6 +146,8 @@ class RiskEstimate(RiskSummary):
     draws: Draws | None = field(repr=False)
     """None when the risk is known exactly (N = n, or no sample uniques)."""
     records: RecordRisk = field(repr=False)
+    tau1_bins: tuple[tuple[float, float, float], ...] = field(default=(), repr=False)
+    """Bars of the law of τ1 by what the file shows, where no populations were drawn."""
 
 
 def known_exactly(table: CellTable) -> bool:
@@ -196,7 +199,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
             "no result. Its options are too extreme for this file: leave options out, or take "
             "values nearer to their defaults."
         )
-    summaries = {
+    summaries: dict[str, Any] = {
         name: summary_of(
             draws.retained(name),
             level,

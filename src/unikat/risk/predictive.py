@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -77,6 +78,17 @@ class Law:
     def tau1(self, level: float) -> Summary:
         """Mean, median and equal-tailed interval of τ1."""
         return _summary(float(self.means.mean()), [self._tau1(q) for q in _levels(level)], level)
+
+    def bins(self, most: int = 44) -> tuple[tuple[float, float, float], ...]:
+        """Lower end, upper end and probability of at most so many bars of a picture of τ1."""
+        low, high = self._tau1(0.0005), self._tau1(0.9995)
+        width = max(1, math.ceil((high - low + 1) / most))
+        ends = [low - 0.5 + width * i for i in range(math.ceil((high - low + 1) / width) + 1)]
+        reached = [float(self._counts.at_most(end).mean()) if end > 0 else 0.0 for end in ends]
+        return tuple(
+            (one, other, after - before)
+            for (one, before), (other, after) in pairwise(zip(ends, reached, strict=True))
+        )
 
     def tau2(self, level: float) -> Summary:
         """Mean, median and equal-tailed interval of τ2."""
@@ -147,6 +159,7 @@ def by_law(found: RiskEstimate, law: Law, shown: Law | None = None) -> RiskEstim
         tau1_shown=None if shown is None else shown.tau1(level),
         tau2_shown=None if shown is None else shown.tau2(level),
         records=records,
+        tau1_bins=(law if shown is None else shown).bins(),
     )
 
 

@@ -48,6 +48,8 @@ class Kind:
     """Whether the workbench starts such runs."""
     adds: tuple[tuple[str, str, str], ...] = ()
     """Options that may differ when the workbench continues a run: name, label, help."""
+    decides: bool = False
+    """Whether a committee decides on a release by it, for whom it has two pages."""
     ending: str
     """Of the name of the folder that the command line makes: `unikat` of `survey-unikat`."""
     source: str = "FILE"
@@ -105,6 +107,9 @@ def specification_of(name: str) -> type[Spec]:
     return found
 
 
+COMMITTEE, WORD = "committee.html", "committee.docx"
+"""Two pages for a committee, and the same as a document of Word, which is written if it is asked
+for."""
 FITS, MODEL = "fits", "model"
 """What a run that was interrupted keeps: a folder for each fit, with its chains and the fits by
 which `auto` selects; and that of a run of one fit."""
@@ -178,7 +183,8 @@ PROTECT = Kind(
     spec="protect.toml",
     numbers="protect.json",
     report="report.html",
-    others=("plan.toml", "plans.parquet"),
+    others=("plan.toml", "plans.parquet", COMMITTEE, WORD),
+    decides=True,
     records=r"protected\.[a-zA-Z0-9.]+",
     work=(FITS,),
     adds=(_MAX_SWEEPS,),
@@ -232,7 +238,8 @@ CHECK = Kind(
     spec="check.toml",
     numbers="check.json",
     report="report.html",
-    others=("certificate.json", "policy.toml"),
+    others=("certificate.json", "policy.toml", COMMITTEE, WORD),
+    decides=True,
     work=(FITS,),
     adds=(_MAX_SWEEPS,),
     ending="checked",

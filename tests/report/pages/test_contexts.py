@@ -14,6 +14,7 @@ from report.estimates import estimate, provenance, spec, summarise, table
 from unikat.report.pages.assessment import ReportPage, render
 from unikat.report.pages.attack import AttackPage
 from unikat.report.pages.check import CheckPage
+from unikat.report.pages.committee import CommitteePage
 from unikat.report.pages.comparison import ComparisonPage
 from unikat.report.pages.evaluation import EvaluationPage
 from unikat.report.pages.figures import drawings
@@ -51,6 +52,7 @@ def used(name: str) -> set[str]:
         ("report.html.j2", ReportPage),
         ("attack.html.j2", AttackPage),
         ("check.html.j2", CheckPage),
+        ("committee.html.j2", CommitteePage),
         ("comparison.html.j2", ComparisonPage),
         ("evaluation.html.j2", EvaluationPage),
         ("protection.html.j2", ProtectionPage),

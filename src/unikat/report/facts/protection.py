@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from unikat.data.table import CellTable
@@ -13,8 +13,11 @@ from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
 from unikat.report.facts.columns import ColumnFacts, LeftOver
+from unikat.report.facts.committee import KeyShares, bins
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Verdict, smallest
+from unikat.risk.measures import TAUS
+from unikat.risk.shown import SHOWN
 from unikat.spec.provenance import Provenance
 
 SCHEMA = "unikat.protection-result/1"
@@ -34,17 +37,24 @@ class RiskFacts:
     tau1_hidden: Summary | None = None
     """With combinations that missing values hide, which the heading of an assessment counts; None
     where no value is missing."""
+    tau1_bins: tuple[tuple[float, float, float], ...] = ()
+    """Histogram of the draws of `tau1`: lower end, upper end and share of each bar; empty where
+    nothing was drawn."""
 
     @classmethod
     def of(cls, found: RiskEstimate) -> Self:
         """Take what an estimate tells; of incomplete records by what they show."""
-        table = found.table
+        table, drawn = found.table, found.tau1_bins
+        if not drawn and found.draws is not None:
+            name = SHOWN[0] if found.tau1_shown else TAUS[0]
+            drawn = bins(found.draws.retained(name))
         return cls(
             n_uniques=table.n_uniques,
             smallest=int(smallest(table)),
             tau1=found.tau1_shown or found.tau1,
             tau2=found.tau2_shown or found.tau2,
             tau1_hidden=found.tau1 if found.tau1_shown else None,
+            tau1_bins=drawn,
         )
 
     @classmethod
@@ -86,7 +96,8 @@ class PlanFacts:
             recodings={one.name: one.text for one in plan.recoding.keys if one.changes},
             lost=plan.lost,
             share=share,
-            risk=risk,
+            # The pictures are of the file as it was and as it is released.
+            risk=replace(risk, tau1_bins=()),
             utility=utility,
             chosen=chosen,
         )
@@ -241,6 +252,8 @@ class ProtectionSummary:
     """The risk with all columns that are copied; None if none is."""
     suppression: SuppressionFacts | None
     """None if nothing was to be suppressed."""
+    keys: tuple[KeyShares, ...]
+    """How records spread over the levels of each key, before and after."""
     utility: Utility
     """What the protected file keeps of tables."""
     perturbation: PerturbationFacts | None

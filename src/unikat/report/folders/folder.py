@@ -126,8 +126,8 @@ def read_records(kind: Kind, folder: Path, name: str) -> pa.Table:
     return found
 
 
-def replace_page(folder: Path, kind: Kind, render: Callable[[], str]) -> Path:
-    """Render the page of a run again, in place of the old one.
+def replace_page(folder: Path, kind: Kind, render: Callable[[], str], name: str = "") -> Path:
+    """Render a page of a run again, in place of the old one: the report, or the one of a name.
 
     Raises
     ------
@@ -140,9 +140,10 @@ def replace_page(folder: Path, kind: Kind, render: Callable[[], str]) -> Path:
     except _INCONSISTENT as error:
         # What was read has the right types; it may still be what no run writes.
         raise not_understood(folder / kind.numbers, error) from error
+    path = folder / (name or kind.report)
     with locked(folder):
-        replace_file(folder / kind.report, page)
-    return folder / kind.report
+        replace_file(path, page)
+    return path
 
 
 def not_understood(path: Path, error: Exception) -> OutputError:

@@ -8,6 +8,7 @@
 | `plans.parquet` | all plans of the frontier |
 | `protect.json` | every number of the page |
 | `report.html` | the page: before and after |
+| `committee.html` | two pages for a committee |
 | `protect.toml` | the run as run |
 """
 
@@ -85,7 +86,7 @@ def writers(
     def write_protected(path: Path) -> None:
         write_records(path, made.table, source, made.labels, letters=made.letters)
 
-    plan_file, plans_file = PROTECT.others
+    plan_file, plans_file = PROTECT.others[:2]
     others: dict[str, Callable[[Path], None]] = {summary.file: write_protected}
     if (codebook := made.codebook) is not None:
         beside = codebook_beside(summary.file)

@@ -18,6 +18,7 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.units import RECORD, Unit
+from unikat.report.facts.committee import edges
 from unikat.report.facts.result import KeyFacts, Result
 from unikat.report.pages.canvas import (
     Canvas,
@@ -38,7 +39,6 @@ from unikat.report.text.words import capital, say
 from unikat.risk.estimate import Summary
 from unikat.risk.measures import WITHOUT_ERROR
 
-_MOST_BINS = 44
 _GAP = 14.0
 _ROW = ("name", "label")
 _Bar: TypeAlias = tuple[str, float, str]
@@ -124,18 +124,18 @@ def distribution(
 ) -> None:
     """Draw the distribution of draws, its interval in full colour and its median marked."""
     values = draws.ravel()
-    edges = _edges(values)
-    counts, _ = np.histogram(values, edges)
+    ends = edges(values)
+    counts, _ = np.histogram(values, ends)
     words = say("figures.distribution.words", summary=summary, level=level(summary.level))
     canvas.describe(title, [f"{capital(words)}."])
     canvas.inset()
-    canvas.x_range = (float(edges[0]), float(edges[-1]))
+    canvas.x_range = (float(ends[0]), float(ends[-1]))
     canvas.y_range = (0.0, float(counts.max()))
     middle = canvas.x(summary.median)
     canvas.words(words, "strong", middle)
     canvas.cursor += 12
     canvas.area(140)
-    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+    for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True):
         centre = (low + high) / 2
         inside = summary.lower - 0.5 <= centre <= summary.upper + 0.5
         x, y = canvas.x(low), canvas.y(count)
@@ -367,18 +367,6 @@ def term_selection(
             canvas.rect((x - 3, y - 3, 6, 6), "bar", f"{term}: {title} {digits(value, 2)}")
         canvas.cursor += 12
     canvas.x_axis(canvas.x_ticks(10, whole=True), say("figures.terms.axis"))
-
-
-def _edges(values: Float64) -> Float64:
-    """Edges of a histogram; counts fall in the middle of whole-numbered bins."""
-    low, high = (float(q) for q in np.quantile(values, [0.0005, 0.9995]))
-    whole = bool(np.all(values == np.round(values)))
-    if whole or high - low > _MOST_BINS:
-        width = max(1, math.ceil((high - low + 1) / _MOST_BINS))
-        first = math.floor(low) - 0.5
-        n_bins = max(math.ceil((high + 0.5 - first) / width), 5)
-        return first + width * np.arange(n_bins + 1, dtype=np.float64)
-    return np.linspace(low, max(high, low + 1e-6), _MOST_BINS + 1)
 
 
 def _edge(value: float) -> str:
