@@ -5,6 +5,7 @@
     python benchmarks/protection.py --only smallest
     python benchmarks/protection.py --only what-if
     python benchmarks/protection.py --only subsample
+    python benchmarks/protection.py --only suppressed --model auto:candidates=latent-class
     python benchmarks/protection.py --only target --trials 50
 
 speed: the New York sample of 10,000 records and eight keys: what-if of single recodings by 400
@@ -12,12 +13,13 @@ states; and the search and the frontier of 10,000 census records. weighted: proc
 search of 2,000 records of six keys with weights, beside that of the fit. smallest: 120 made records
 of four keys protected to 'population_k >= 2' after 16 sweeps, as the fuzzer does. what-if: a sample
 of each of ten populations, ten recodings of each drawn from those that the program makes: what-if
-beside a new fit and the truth. subsample: 10%, 25% and 50% of the records of such samples, with and
-without recoding: τ1 and τ2 of the released records by the one fit, and the truth. target: samples
-of the same populations protected to 'tau1 <= 5'; how often the true τ1 of the protected file is at
-most 5. --model auto takes minutes for a sample;
---apart takes twelve populations of six other surveys. Targets have the calibration of `auto` that
-was learned without the survey of the population.
+beside a new fit and the truth. subsample: 10%, 25% and 50% of the records of such samples, with
+and without recoding: τ1 and τ2 of the released records by the one fit, and the truth. suppressed:
+τ1 of the same samples after the values of records with r1 above a threshold are suppressed, and the
+truth. target: samples of the same populations protected to 'tau1 <= 5'; how often the true τ1 of
+the protected file is at most 5. --model auto takes minutes for a sample; --apart takes twelve
+populations of six other surveys. Targets have the calibration of `auto` that was learned without
+the survey of the population.
 """
 
 from __future__ import annotations
@@ -335,6 +337,54 @@ def subsample(options: argparse.Namespace) -> None:
           f"mean errors {errors[0] / n:+.2f} and {errors[1] / n:+.2f}")  # fmt: skip
 
 
+def suppressed(options: argparse.Namespace) -> None:
+    """Compare τ1 after suppression by thresholds of r1 with the truth."""
+    import unikat
+    from unikat.data.patterns import agreeing_sums
+    from unikat.protection.perturbed import correct_matches
+    from unikat.protection.recoding import parse_recoding
+    from unikat.protection.suppressed_plans import suppressed_values
+    from unikat.spec.limits import Limit
+
+    rows = []
+    for trial, name in enumerate(POPULATIONS):
+        drawn = Sampled.of(name, options.records, trial)
+        result = unikat.assess(
+            drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
+            model=options.model, max_sweeps=options.sweeps, progress=False, missing="level",
+            workers=options.workers,
+        )  # fmt: skip
+        posterior, table = result._posterior, result.estimate.table
+        recoding, codes = parse_recoding(table, {}), table.cells[table.record_cell]
+        weights = [1.0] * table.n_keys
+        # The population in the levels of the sample; others are in none.
+        maps = [
+            np.array([ours.levels.index(one) if one in ours.levels else -2 for one in key.levels])
+            for key, ours in zip(drawn.everybody.keys, table.keys, strict=True)
+        ]
+        columns = drawn.everybody.cells.T
+        cells = np.stack([m[one] for m, one in zip(maps, columns, strict=True)], axis=1)
+        n_levels = [n + 1 for n in table.n_levels]
+        cells = np.where(cells < 0, table.n_levels, cells).astype(np.int32)
+        people = drawn.everybody.counts[:, None].astype(float)
+        sample = table.counts[:, None].astype(float)
+        for threshold in (0.5, 0.2, 0.1, 0.05, 0.02):
+            gone = suppressed_values(
+                Limit.of(f"r1 <= {threshold}"), posterior, recoding, codes, weights, ()
+            )
+            shown = np.where(gone, -1, codes).astype(np.int32)
+            found = correct_matches(posterior, recoding, shown, 0.95, None, codes)
+            alone = agreeing_sums(shown, table.cells, sample, n_levels)[:, 0] == 1.0
+            of_uniques = agreeing_sums(shown[alone], cells, people, n_levels)[:, 0]
+            one = found.tau1
+            rows.append([name, threshold, int(gone.sum()), int((of_uniques == 1).sum()),
+                         f"{one.mean:.1f} ({one.lower:.0f} to {one.upper:.0f})",
+                         f"{(1.0 / of_uniques).sum():.1f}", f"{found.tau2.mean:.1f}"])  # fmt: skip
+            print(rows[-1], flush=True)
+    head = ["population", "r1 <=", "values suppressed", "true τ1", "τ1", "true τ2", "τ2"]
+    print_table(head, rows)
+
+
 def targets(options: argparse.Namespace) -> None:
     """Count protected files whose true τ1 is at most the target.
 
@@ -398,7 +448,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--only",
-        choices=["speed", "weighted", "smallest", "what-if", "subsample", "target"],
+        choices=["speed", "weighted", "smallest", "what-if", "subsample", "suppressed", "target"],
         default="speed",
     )
     parser.add_argument("--model", default="latent-class")
@@ -417,6 +467,7 @@ def main() -> None:
         "smallest": smallest,
         "what-if": what_if,
         "subsample": subsample,
+        "suppressed": suppressed,
         "target": targets,
     }[options.only](options)
 
