@@ -35,14 +35,15 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     assert [step.rule for step in sex.steps] == ["", "left out"]
     assert [step.lost for step in age.steps] == sorted(step.lost for step in age.steps)
     assert (age.steps[0].words, age.steps[-1].words) == ("as it is", "left out")
-    at = next(i for i, step in enumerate(age.steps) if step.rule == "width(10)")
-    assert age.steps[at].words == "in groups of 10"
+    at = next(i for i, step in enumerate(age.steps) if step.rule.startswith("cut(5,15,25,"))
+    bands = age.steps[at].rule
+    assert age.steps[at].words.startswith("in ten-year bands, ")
     steps = (0, 1, at, 0)
     look = found.look(steps, "tau1 <= 1000")
-    whatif = unikat.load(run, trust_spec=True).what_if({"age": "width(10)", "sex": None})
+    whatif = unikat.load(run, trust_spec=True).what_if({"age": bands, "sex": None})
     assert (look.tau1.mean, look.tau1.upper) == (whatif.tau1.mean, whatif.tau1.upper)
     assert look.judged == judge("tau1 <= 1000", [whatif.tau1.upper], found.unknown)
-    assert look.rules == {"age": "width(10)", "sex": "left out"}
+    assert look.rules == {"age": bands, "sex": "left out"}
     assert look.n_states == found.n_states == 400
     few = found.look((0, 1, 0, 0), n_states=40)
     assert (few.n_states, few.judged) == (40, None)

@@ -14,6 +14,7 @@ from tests.protection.test_labelled import recoded
 import unikat
 from unikat.cli.main import main
 from unikat.data import Design, read
+from unikat.data.structure import order_of
 from unikat.jobs.applied import plan_keys
 from unikat.protection.recoding import parse_recoding
 from unikat.protection.released import released
@@ -21,7 +22,6 @@ from unikat.report.text.declared import made_valid_words
 from unikat.spec.plan import PlanSpec
 from unikat.synthesis.persons import Persons, columns_of
 from unikat.zeros import Rule
-from unikat.zeros.levels import Levels
 
 pyreadstat = pytest.importorskip("pyreadstat", reason="the extra 'stat' is not installed")
 
@@ -82,7 +82,7 @@ def test_rules_leave_declared_levels_apart(tmp_path: Path) -> None:
         assert NOT_ASKED.items() <= meta.variable_value_labels["occ"].items()
         assert meta.missing_ranges == {"occ": [{"lo": -9.0, "hi": -7.0}]}
         if code is not None:
-            assert meta.variable_value_labels["occ"][code] == "Farmers, Miners, Sailors"
+            assert meta.variable_value_labels["occ"][code] == "other (Farmers, Miners, Sailors)"
         # Who reads it without declared codes counts the same persons as missing.
         assert pyreadstat.read_sav(out)[0]["occ"].isna().equals(declared)
 
@@ -219,7 +219,7 @@ def test_letters_are_written_with_their_labels(tmp_path: Path) -> None:
     made, plan = recoded(source, {"occ": "rare(0.1)", "age": "width(20)"}, out, keys=KEYS)
     found, meta = pyreadstat.read_dta(out, user_missing=True)
     assert meta.variable_value_labels["occ"] == {
-        1: "Managers", 2: "Clerks", 13: "Farmers, Miners, Sailors",
+        1: "Managers", 2: "Clerks", 13: "other (Farmers, Miners, Sailors)",
         "a": "Under 16", "b": "Retired", "z": "Refused",
     }  # fmt: skip
     expected = before["occ"].replace({3.0: 13.0, 4.0: 13.0, 5.0: 13.0})
@@ -256,7 +256,7 @@ def test_letters_become_text_where_the_format_has_none(
         microdata, table.cells[table.record_cell], parse_recoding(table, {"occ": "rare(0.1)"})
     )
     values = made.table["occ"].to_pylist()
-    group = "Farmers, Miners, Sailors"
+    group = "other (Farmers, Miners, Sailors)"
     assert set(values) == {"1", "2", group, ".a", ".b", None}
     assert values.count(".a") == (people()["occ"] == -9).sum()
     assert values.count(None) == (people()["occ"] == -7).sum()
@@ -300,7 +300,7 @@ def test_rules_with_letters(tmp_path: Path) -> None:
         found = Rule.of(rule, keys)
         chosen = found.conditions.any(axis=0)[found.offsets[0] : found.offsets[1]]
         assert set(np.flatnonzero(chosen).tolist()) == levels
-    assert Levels(key=keys[0]).order is None
+    assert order_of(keys[0]) is None
 
 
 @pytest.mark.parametrize("ending", ["dta", "sav"])
@@ -309,12 +309,22 @@ def test_rules_with_letters(tmp_path: Path) -> None:
     [
         # Up to the largest of byte, int and long of Stata.
         (range(98), "top(65)", 165, "65 and over"),
-        ([1, 2, 32000, 32700, 32739], "rare(0.1)", 132000, "32000, 32700, 32739"),
-        ([1, 2, 3, 2147483610, 2147483619], "rare(0.1)", 4, "3, 2147483610, 2147483619"),
+        ([1, 2, 32000, 32700, 32739], "rare(0.1)", 132000, "other (32000, 32700, 32739)"),
+        ([1, 2, 3, 2147483610, 2147483619], "rare(0.1)", 4, "other (3, 2147483610, 2147483619)"),
         # Negative numbers have no place behind 10, 100, ...
-        ([-1, -2, -40, -41, -42], "rare(0.1)", 101, "-42, -41, -40"),
-        (["1.5", "2.5", "3", "4", "5"], "rare(0.1)", {"dta": "3, 4, 5", "sav": "13"}, "3, 4, 5"),
-        (["A", "B", "C", "D", "F"], "rare(0.1)", {"dta": "C, D, F", "sav": "E"}, "C, D, F"),
+        ([-1, -2, -40, -41, -42], "rare(0.1)", 101, "other (-42, -41, -40)"),
+        (
+            ["1.5", "2.5", "3", "4", "5"],
+            "rare(0.1)",
+            {"dta": "other (3, 4, 5)", "sav": "13"},
+            "other (3, 4, 5)",
+        ),
+        (
+            ["A", "B", "C", "D", "F"],
+            "rare(0.1)",
+            {"dta": "other (C, D, F)", "sav": "E"},
+            "other (C, D, F)",
+        ),
     ],
 )
 def test_codes_of_groups_fit_their_column(

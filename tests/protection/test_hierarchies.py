@@ -17,7 +17,12 @@ from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
 from unikat.protection.hierarchies import choices
 
-AGES = Key(name="age", levels=(84.0, 20.0, 21.0, 35.0), labels=("84.0", "20.0", "21.0", "35.0"))
+AGES = Key(
+    name="age",
+    levels=(84.0, 20.0, 21.0, 35.0),
+    labels=("84.0", "20.0", "21.0", "35.0"),
+    private=frozenset(range(4)),
+)
 PLACES = Key(name="place", levels=(1, 2, 3), labels=("North", "South", "East"))
 
 
@@ -84,6 +89,7 @@ def test_files_that_are_no_hierarchy_of_the_key(
     with pytest.raises((DataError, SpecError)) as caught:
         choices(table(), given={"age": [read_hierarchy(path)]})
     assert said in str(caught.value)
+    # Only records tell that there is such a level.
     assert "84" not in str(caught.value)
     assert "\n" not in str(caught.value)
 

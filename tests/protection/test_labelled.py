@@ -111,7 +111,7 @@ def test_codes_and_labels_of_spss(tmp_path: Path, ending: str) -> None:
     # Codes that stay keep code and label; the group has a code that no value and no label had.
     religion = meta.variable_value_labels["religion"]
     assert religion == {
-        1: "No religion", 2: "Christian", 3: "Muslim", 14: "Hindu, Sikh, Jewish",
+        1: "No religion", 2: "Christian", 3: "Muslim", 14: "other (Hindu, Sikh, Jewish)",
         -8: "Not asked", 99: "Refused",
     }  # fmt: skip
     joined = frame["religion"].isin([4, 5, 6])
@@ -129,8 +129,8 @@ def test_codes_and_labels_of_spss(tmp_path: Path, ending: str) -> None:
     assert set(found["area"]) == {"N", "S", "G1"}
     assert meta.variable_value_labels["area"]["N"] == "North"
     label = meta.variable_value_labels["area"]["G1"]
-    assert label.startswith("A county with a very long name")
-    assert label.endswith("... and 1 other")
+    assert label.startswith("other (A county with a very long name")
+    assert label.endswith("... and 1 other)")
     assert len(label.encode()) <= 120
     for name in ("missing_ranges", "variable_measure", "original_variable_types", "file_label",
                  "column_names_to_labels", "variable_storage_width"):  # fmt: skip
@@ -138,7 +138,7 @@ def test_codes_and_labels_of_spss(tmp_path: Path, ending: str) -> None:
     assert found[["id", "sex", "income"]].equals(frame[["id", "sex", "income"]])
     assert meta.variable_value_labels["sex"] == {1: "male", 2: "female"}
     # The report says which levels were joined.
-    assert made.changes[0].joined == (("Hindu, Sikh, Jewish", ("Hindu", "Sikh", "Jewish")),)
+    assert made.changes[0].joined == (("other (Hindu, Sikh, Jewish)", ("Hindu", "Sikh", "Jewish")),)
 
 
 @pytest.mark.slow
@@ -204,7 +204,8 @@ def test_stata_keeps_letters_and_labels(tmp_path: Path) -> None:
     assert found["religion"][:3].tolist() == ["b"] * 3
     assert meta.variable_value_labels["income"] == {"a": "Not asked"}
     assert meta.variable_value_labels["religion"] == {
-        1: "No religion", 2: "Christian", 3: "Muslim", 14: "Hindu, Sikh, Jewish", "b": "Refused",
+        1: "No religion", 2: "Christian", 3: "Muslim", 14: "other (Hindu, Sikh, Jewish)",
+        "b": "Refused",
     }  # fmt: skip
     assert found["area"].tolist() == frame["area"].tolist()
 
@@ -249,7 +250,8 @@ def test_a_codebook_is_written_beside_files_without_labels(tmp_path: Path, endin
     assert made.codebook is not None
     assert made.codebook["religion"] == {
         "labels": {
-            "1": "No religion", "2": "Christian", "3": "Muslim", "14": "Hindu, Sikh, Jewish",
+            "1": "No religion", "2": "Christian", "3": "Muslim",
+            "14": "other (Hindu, Sikh, Jewish)",
             "-8": "Not asked", "99": "Refused",
         },
         "missing": [-8, 99],
@@ -285,7 +287,7 @@ def test_ordered_categories_stay_ordered() -> None:
     made, _ = recoded(unordered, {"grade": "rare(0.1)"}, keys=["grade", "n"])
     column = made.table["grade"].combine_chunks()
     assert not column.type.ordered
-    assert column.dictionary.to_pylist() == ["none, high", "low", "mid"]
+    assert column.dictionary.to_pylist() == ["other (none, high)", "low", "mid"]
 
 
 def applied(
@@ -325,11 +327,11 @@ def test_levels_that_the_sample_lacked_go_into_groups(
 ) -> None:
     code, said, out = applied(tmp_path, capsys, "--unseen", "group")
     assert code == 0
-    assert "'Other religion' (3 records), not in the plan, put into 'Hindu, Sikh'" in said
+    assert "'Other religion' (3 records), not in the plan, put into 'other (Hindu, Sikh)'" in said
     found, meta = pyreadstat.read_sav(out, user_missing=True)
     # The same codes as in the sample.
     religion = meta.variable_value_labels["religion"]
-    assert religion[14] == "Hindu, Sikh, Jewish, Other religion"
+    assert religion[14] == "other (Hindu, Sikh, Jewish, Other religion)"
     population = people(900)
     population.loc[0:2, "religion"] = 7.0
     joined = population["religion"].isin([4, 5, 6, 7])
@@ -362,6 +364,6 @@ def test_a_level_that_only_records_tell_is_named_by_its_rows(
     assert main([*command, "--unseen", "group"]) == 0
     found = pd.read_csv(tmp_path / "out.csv")["town"]
     assert found.tolist() == [
-        "c, d" if town in "cd" or len(town) > 1 else town for town in other["town"]
+        "other (c, d)" if town in "cd" or len(town) > 1 else town for town in other["town"]
     ]
     assert "secret" not in capsys.readouterr().out

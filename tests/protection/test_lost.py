@@ -25,16 +25,19 @@ GIVEN_TO_ALL: dict[str, Any] = {
 
 def by_records(codes: Any, true: Any, shown: Any, weights: list[float]) -> float:
     """The definition, value by value, without perturbation."""
-    before = kept = 0.0
+    lost = gone = 0.0
     for j, weight in enumerate(weights):
+        whole = told = hidden = 0.0
         known = [i for i in range(len(codes)) if codes[i, j] >= 0]
         for i in known:
             alike = sum(codes[h, j] == codes[i, j] for h in known)
-            before -= weight * math.log2(alike / len(known)) / len(known)
-            if true is not None and shown[i, j]:
-                alike = sum(true[h, j] == true[i, j] for h in known)
-                kept -= weight * math.log2(alike / len(known)) / len(known)
-    return 1.0 - kept / before
+            whole -= math.log2(alike / len(known))
+            alike = sum(true[h, j] == true[i, j] for h in known)
+            told -= math.log2(alike / len(known))
+            hidden -= 0.0 if shown[i, j] else math.log2(alike / len(known))
+        lost += weight * (1.0 - told / whole) ** 2
+        gone += weight * hidden / whole
+    return math.sqrt(lost / sum(weights)) + gone / sum(weights)
 
 
 def test_information_lost_is_its_definition() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 import unikat
 from unikat.data.keys import Key
+from unikat.data.structure import order_of, structure_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.protection.hierarchies import own_recodings
 from unikat.protection.recoding import parse_recoding, recode_key
-from unikat.zeros.levels import Levels
 
 AGES = Key(name="age", levels=tuple(range(18, 31)), labels=tuple(map(str, range(18, 31))))
 BANDS = Key(
@@ -57,7 +57,7 @@ def groups(name: str, rule: object) -> tuple[list[int], list[str]]:
         # Two levels of one label stay apart; what is missing stays missing.
         ("place", {"a": "north", "D": "north"}, [0, 1, 2, 0, 3], ["north", "B", "B", "missing"]),
         ("place", [["b", "c", "d"]], [0, 1, 1, 1, 2], ["A", "B, D", "missing"]),
-        ("place", "rare(0.2)", [0, 1, 1, 1, 2], ["A", "B, D", "missing"]),
+        ("place", "rare(0.2)", [0, 1, 1, 1, 2], ["A", "other (B, D)", "missing"]),
     ],
 )
 def test_rules(name: str, rule: object, expected: list[int], labels: list[str]) -> None:
@@ -139,8 +139,12 @@ def test_decimals_begin_the_group_that_is_named_after_them() -> None:
 
 
 def test_the_group_of_rare_levels_has_a_name_of_its_own() -> None:
-    assert one_key(["a", "b", "c", "d"], "rare(0.25)") == ["a, b"] * 2 + ["c", "d"]
-    assert one_key(["a", "b", "c", "a, b"], "rare(0.25)") == ["a, b (2)"] * 2 + ["c", "a, b"]
+    assert one_key(["a", "b", "c", "d"], "rare(0.25)") == ["other (a, b)"] * 2 + ["c", "d"]
+    assert one_key(["a", "b", "c", "other (a, b)"], "rare(0.25)") == [
+        *["other (a, b) (2)"] * 2,
+        "c",
+        "other (a, b)",
+    ]
     # A group of one level would hide nothing.
     assert one_key(["a", "b", "c"], "rare(0.2)") == ["a", "b", "c"]
 
@@ -166,7 +170,7 @@ def test_bands_join_adjacent_levels_until_each_has_enough_records() -> None:
         recode_key(unordered, counts, "bands(0.1)")
     joined = recode_key(unordered, counts, "rare(0.2)").key
     assert joined is not None
-    assert "bad, poor, best" in joined.labels
+    assert "other (bad, poor, best)" in joined.labels
 
 
 def test_bands_of_numbers_are_called_by_their_ends() -> None:
@@ -195,8 +199,8 @@ def test_what_is_ordered(
     levels: tuple[object, ...], labels: tuple[str, ...], declared: bool | None, expected: bool
 ) -> None:
     key = Key(name="x", levels=levels, labels=labels, ordered=declared)
-    assert Levels(key=key).is_ordered is expected
-    assert (Levels(key=key).order is not None) is expected
+    assert structure_of(key).is_ordered is expected
+    assert (order_of(key) is not None) is expected
 
 
 @pytest.mark.parametrize(
@@ -256,9 +260,12 @@ def test_numbers_of_few_levels_are_grouped_as_numbers_unless_they_are_codes(
 ) -> None:
     key = Key(name="x", levels=levels, labels=labels or tuple(map(str, levels)))
     counts = np.arange(1, len(levels) + 1, dtype=np.int64) * 10
-    rules = [one.text.partition("(")[0] for one in own_recodings(key, counts)]
-    assert ("width" in rules) == ordered
-    assert "quantile" not in rules
+    found = own_recodings(key, counts)
+    rules = {one.text.partition("(")[0] for one in found}
+    assert rules <= {"as it is", "left out", *(["top", "bands", "cut"] if ordered else ["rare"])}
+    if ordered:
+        assert len(found) > 2
+        assert all((np.diff(one.groups) >= 0).all() for one in found)
 
 
 def test_messages_name_no_level_that_only_records_tell() -> None:

@@ -196,10 +196,11 @@ def test_the_search_finds_the_cheapest_of_all_plans(
     assert found is not None
     assert found.lost == min(search.lost[at] for at in reach)
     assert len(search.seen) < len(every)
-    entropy = sum(one.entropy for one in parts)
-    lost = sum(one.lost[i] for one, i in zip(parts, search.place(found.recoding), strict=False))
+    at = search.place(found.recoding)
+    each = [one.lost[i] / one.entropy for one, i in zip(parts, at, strict=False)]
+    lost = np.sqrt(np.mean(np.square(each)))
     share = shares.shares[search.place(found.recoding)[-1]]
-    assert found.lost == pytest.approx(1.0 - (1.0 - lost / entropy) * share**cost)
+    assert found.lost == pytest.approx(1.0 - (1.0 - lost) * share**cost)
 
 
 def options(**more: Any) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from typing import Any
 from unikat.data.keys import Key
 from unikat.data.names import is_name
 from unikat.data.numbers import number_meant
-from unikat.errors import DataError, SpecError, brief, has_surrogates, listed, suggest
+from unikat.errors import DataError, SpecError, brief, has_surrogates, listed, option, suggest
 from unikat.files.json import parse_json
 from unikat.files.toml import parse_toml, why_not_read
+from unikat.spec.level_kinds import checked_kind
+from unikat.spec.paths import hierarchy_file
 
-_FIELDS = ("levels", "labels", "missing", "ordered")
+_FIELDS = ("levels", "labels", "missing", "ordered", "kind")
 _MOST_LABELLED = 40
 """With more levels than this, labels of some alone, as of the oldest ages, are usual."""
 _LARGEST = 2**63
@@ -31,6 +33,8 @@ class Entry:
     missing: tuple[object, ...] = ()
     ordered: bool | None = None
     """Whether the levels have an order; None leaves it to the source."""
+    kind: str = ""
+    """Kind of the levels, as `--levels` takes it but for files; empty: found from the file."""
 
 
 def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dict[str, Entry]:
@@ -41,7 +45,8 @@ def load_codebook(source: str | PathLike[str] | Mapping[str, Any] | None) -> dic
 
         {"SEX": {"levels": [1, 2], "labels": ["male", "female"], "missing": [9]},
          "MAR": {"labels": {"1": "married", "2": "widowed"}},
-         "HEALTH": {"levels": ["bad", "fair", "good"], "ordered": true}}
+         "HEALTH": {"levels": ["bad", "fair", "good"], "ordered": true},
+         "JOB": {"kind": "isco08"}}
 
     The simple one gives labels only and declares no levels::
 
@@ -227,6 +232,7 @@ def _entry(where: str, said: Mapping[str, Any]) -> Entry:
     ordered = said.get("ordered")
     if not isinstance(ordered, bool | None):
         raise SpecError(f"{where}: ordered must be true or false.")
+    kind = _kind(where, said["kind"]) if "kind" in said else ""
     levels = _values(where, "levels", said["levels"]) if "levels" in said else None
     missing = _values(where, "missing", said.get("missing", ()))
     if levels is not None:
@@ -238,7 +244,20 @@ def _entry(where: str, said: Mapping[str, Any]) -> Entry:
                 f"{where}: a code stands both in levels and in missing; leave it in one of them."
             )
     labels = _labels(where, said.get("labels"), levels)
-    return Entry(levels=levels, labels=labels, missing=missing, ordered=ordered)
+    return Entry(levels=levels, labels=labels, missing=missing, ordered=ordered, kind=kind)
+
+
+def _kind(where: str, said: object) -> str:
+    try:
+        kind = checked_kind(said)
+    except ValueError as error:
+        raise SpecError(f"{where}: {error}.") from None
+    if hierarchy_file(kind) is not None:
+        raise SpecError(
+            f"{where}: a codebook names no file of levels; name it with "
+            f"{option('levels', 'KEY: file(tree.csv)')}."
+        )
+    return kind
 
 
 def _values(where: str, part: str, value: object) -> tuple[object, ...]:

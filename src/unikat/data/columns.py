@@ -232,6 +232,9 @@ class Column:
                 binning=rule.text if rule else None,
                 private=private,
                 ordered=None if rule else self._are_ordered(),
+                told=self.entry.kind,
+                told_by="codebook" if self.entry.kind else "",
+                measure=self.declared.measure,
                 declared=self._declared(),
                 declared_missing=frozenset(
                     code

@@ -58,7 +58,14 @@ class Key:
         messages do not name them.
     ordered
         Whether the levels have an order, as the source or the codebook declares it; None if neither
-        says. `Levels.is_ordered` decides.
+        says. `unikat.data.structure` decides.
+    told
+        Kind of the levels that the user or the codebook tells, `isco08` or another of
+        `unikat.spec.level_kinds`; empty: `unikat.data.structure` finds it.
+    told_by
+        Who tells it: `option` or `codebook`; empty if nobody does.
+    measure
+        What a statistical file says of the column: `nominal`, `ordinal` or `scale`; else empty.
     declared
         The codes that are declared missing and that records have.
     declared_missing
@@ -81,6 +88,9 @@ class Key:
     binning: str | None = None
     private: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
     ordered: bool | None = field(default=None, repr=False, compare=False)
+    told: str = field(default="", repr=False, compare=False)
+    told_by: str = field(default="", repr=False, compare=False)
+    measure: str = field(default="", repr=False, compare=False)
     declared: tuple[DeclaredCode, ...] = field(default=(), repr=False, compare=False)
     declared_missing: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from unikat.data.arrow_files import (
 )
 from unikat.data.binning import parse_keys
 from unikat.data.codebook import codebook_warnings, load_codebook
+from unikat.data.columns import CodedKey
 from unikat.data.databases import open_duckdb, open_sqlite
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY
@@ -41,6 +43,7 @@ from unikat.data.r_files import open_r
 from unikat.data.sources import FrameSource, Source, check_columns
 from unikat.data.spreadsheets import open_spreadsheet
 from unikat.data.statistical import StatisticalSource
+from unikat.data.structure import structure_of
 from unikat.data.table import Missing, check_missing
 from unikat.data.text_files import open_text
 from unikat.errors import DataError, SpecError, brief, option
@@ -68,6 +71,7 @@ def read(
     constant_keys: bool = False,
     fewest_keys: int = 2,
     answers: Mapping[str, Sequence[str]] | None = None,
+    levels: Mapping[str, str] | None = None,
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
 
@@ -144,6 +148,9 @@ def read(
     answers
         Codes by key that the file declares missing and that are levels, as another file of the same
         survey told; None: this file tells.
+    levels
+        Kind of the levels of some keys, where the file does not tell: ``{"EDU": "ordered"}``; see
+        `unikat.spec.level_kinds`.
 
     Returns
     -------
@@ -200,6 +207,7 @@ def read(
             answers=answers,
         )
     design.check(n_records)
+    coded = _with_kinds(coded, levels or {}, opened)
     found = tuple(column.key for column in coded)
     return Microdata(
         name=opened.name,
@@ -214,6 +222,27 @@ def read(
         _missing_values=codes,
         _memory_limit=memory_limit,
     )
+
+
+def _with_kinds(
+    coded: Sequence[CodedKey], levels: Mapping[str, str], source: Source
+) -> list[CodedKey]:
+    """Give keys the kinds of levels that the user tells, and check those of all."""
+    for name in levels:
+        if name not in source.columns:
+            raise SpecError(
+                f"{source.name} has no column {brief(name)!r}, whose levels "
+                f"{option('levels', f'{name}: ...')} describes." + column_hint(name, source.columns)
+            )
+    found = []
+    for one in coded:
+        key = one.key
+        if kind := levels.get(key.name):
+            key = replace(key, told=kind, told_by="option")
+        if key.told:
+            structure_of(key)
+        found.append(replace(one, key=key))
+    return found
 
 
 def _check_design(design: Design, source: Source) -> None:

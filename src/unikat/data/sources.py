@@ -44,6 +44,8 @@ class Declared:
     ordered: bool | None = None
     """Whether the source says that levels are ordered, as of an ordered factor; None: it does not
     say."""
+    measure: str = ""
+    """What a statistical file calls the column: `nominal`, `ordinal` or `scale`; else empty."""
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[object, ...] = ()
     missing_ranges: tuple[tuple[float, float], ...] = ()

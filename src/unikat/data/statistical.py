@@ -80,6 +80,7 @@ class StatisticalSource(TableSource):
         measure = getattr(self.metadata, "variable_measure", {}).get(name)
         return Declared(
             ordered=True if measure == "ordinal" else None,
+            measure=measure if measure in ("nominal", "ordinal", "scale") else "",
             labels={self._said(code): label for code, label in labels.items()},
             missing=tuple(codes),
             missing_ranges=tuple(ranges),

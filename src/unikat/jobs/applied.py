@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from unikat._typing import Int32
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.structure import order_of, views_of
 from unikat.data.writers import ending, write_records
 from unikat.errors import DataError, OutputError, SpecError, brief, listed, option
 from unikat.files.folder import keep_inputs
@@ -19,8 +20,14 @@ from unikat.files.json import json_text
 from unikat.files.writing import all_or_nothing, write_text
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data
-from unikat.protection.groups import codes_called, joined_name, labels_of, level_names
-from unikat.protection.recoding import Recoding, Rule, recode_key, unchanged
+from unikat.protection.groups import (
+    codes_called,
+    joined_name,
+    labels_of,
+    level_names,
+    other_name,
+)
+from unikat.protection.recoding import KeyRecoding, Recoding, Rule, recode_key, unchanged
 from unikat.protection.released import Released, released
 from unikat.report.folders.protection import codebook_beside
 from unikat.report.text.declared import declared_words, made_valid_words
@@ -60,12 +67,17 @@ def plan_keys(
             whole_numbers=one.whole if one.changes else None,
             rest=one.rest if one.changes else None,
             labels=labels_of(before) if one.changes and one.named else {},
+            groups={group: one.labels[group] for group in _groups_of(one) if group in one.labels},
             codes=made.codes.get(one.name, {}),
             answers=before.answers,
             made_valid=dict(change.made_valid),
         )
         for one, text, before, change in zip(recoding.keys, texts, keys, made.changes, strict=True)
     )
+
+
+def _groups_of(one: KeyRecoding) -> list[str]:
+    return list(dict.fromkeys(one.rule.values())) if isinstance(one.rule, Mapping) else []
 
 
 class Applied(NamedTuple):
@@ -188,8 +200,11 @@ def apply(
         keys=tuple(
             unchanged(key)
             if one.rule is None
-            else recode_key(
-                key, np.zeros(key.n_levels, np.int64), rule.rule, whole=one.whole_numbers
+            else replace(
+                recode_key(
+                    key, np.zeros(key.n_levels, np.int64), rule.rule, whole=one.whole_numbers
+                ),
+                labels=one.groups,
             )
             for one, rule, key in zip(steps, found, table.keys, strict=True)
         )
@@ -338,9 +353,11 @@ class _Found:
 def _with_new(key: Key, one: PlanKey, group: str, codes: list[int]) -> str:
     """Name of a group that has further levels in another file."""
     assert isinstance(one.rule, Mapping)
-    is_band = Levels(key=key).order is not None
+    is_band = order_of(key) is not None
     before = [one.labels.get(level, level) for level, name in one.rule.items() if name == group]
     here = [key.labels[code] for code in sorted(codes)]
+    if group == other_name(before):
+        return other_name([*before, *here])
     if group == joined_name(before, is_band=is_band):
         return joined_name([*here, *before] if is_band else [*before, *here], is_band=is_band)
     # The user gave it a name.
@@ -377,16 +394,15 @@ def _groups_for(
     """The group that each level goes into that a plan does not know; None if there is none."""
     if not strange:
         return {}
-    levels = Levels(key=key)
+    order, views = order_of(key), views_of(key)
     groups = list(dict.fromkeys(group for code, group in group_of.items() if code in known))
-    if one.rest is not None or (len(groups) == 1 and levels.order is None):
+    if one.rest is not None or (len(groups) == 1 and order is None):
         return dict.fromkeys(strange, one.rest or groups[0])
-    order = levels.order
     if order is None or not known:
         return None
     place = {code: float(position) for position, code in enumerate(order)}
-    if levels.views:
-        lows = [view.low if np.isfinite(view.low) else view.high for view in levels.views[0]]
+    if views:
+        lows = [view.low if np.isfinite(view.low) else view.high for view in views[0]]
         place = {code: lows[code] for code in order}
     found: dict[int, str] = {}
     for code in strange:

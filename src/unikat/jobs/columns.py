@@ -16,6 +16,7 @@ from unikat.data.microdata import Microdata
 from unikat.data.names import column_hint
 from unikat.data.numbers import number_meant
 from unikat.data.roles import NEARLY_UNIQUE, ColumnRole, encoded, proposed
+from unikat.data.structure import order_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, option
 from unikat.jobs.inputs import UNKNOWN, open_data
@@ -29,7 +30,6 @@ from unikat.report.facts.columns import ColumnFacts, LeftOver, RiskWith
 from unikat.spec.columns import RoleTold, design_roles
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.tables import DataSpec
-from unikat.zeros.levels import Levels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -318,7 +318,7 @@ def _followed(
         return None
     names = level_names(column)
     numbers = [number_meant(label) for label in column.labels]
-    is_ordered = None not in numbers or Levels(key=column).order is not None
+    is_ordered = None not in numbers or order_of(column) is not None
     group_of: dict[str, str] = {}
     for number in np.unique(part).tolist():
         members = np.flatnonzero(part == number)

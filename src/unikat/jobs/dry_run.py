@@ -30,6 +30,7 @@ from unikat.models.named import build_model
 from unikat.models.options import memory
 from unikat.report.facts.columns import ColumnFacts
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
+from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.zeros import zeros_facts
 from unikat.report.text import dry_run as words
 from unikat.risk.estimate import known_exactly
@@ -333,7 +334,12 @@ def _dry_run(job: Job[Any], told: Told, seconds_to_read: float) -> DryRun:
         n_sample_uniques=table.n_uniques,
         n_incomplete=int(incomplete.sum()),
         keys=tuple(
-            KeyCount(name=key.name, n_levels=key.n_levels, n_missing=n_missing)
+            KeyCount(
+                name=key.name,
+                n_levels=key.n_levels,
+                n_missing=n_missing,
+                levels=LevelsFacts.of(key) if command == "protect" else None,
+            )
             for key, n_missing in zip(table.variables, table.n_missing, strict=True)
         ),
         other_columns=others,

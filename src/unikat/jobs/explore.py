@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from unikat.data.structure import structure_of
 from unikat.errors import SpecError
 from unikat.jobs.protection_target import aim_of, closer_look, verified
 from unikat.jobs.saved_states import posterior_of
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.recoding import KeyRecoding, Recoding
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Search, Tell, Value, frontier
+from unikat.protection.search import Search, Tell, Value, frontier, losses
 from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
-from unikat.report.text.protection import key_words, stopped_early
+from unikat.report.text.plan_words import key_words
+from unikat.report.text.protection import stopped_early
 from unikat.report.text.track_record import unknown_of_result
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Reason, judge, smallest
@@ -29,7 +31,6 @@ from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.trust import Trust
-from unikat.zeros.levels import Levels
 
 T = TypeVar("T")
 
@@ -197,7 +198,7 @@ class Exploration:
                 )
                 for one, lost in zip(part.recodings, part.lost, strict=True)
             )
-            is_ordered = Levels(key=key).is_ordered
+            is_ordered = structure_of(key).is_ordered
             found.append(ExploredKey(name=key.name, ordered=is_ordered, steps=steps))
         return tuple(found)
 
@@ -327,9 +328,7 @@ class Exploration:
         return found
 
     def _lost(self, steps: Sequence[int]) -> float:
-        whole = sum(part.entropy for part in self.parts)
-        lost = sum(float(part.lost[at]) for at, part in zip(steps, self.parts, strict=True))
-        return min(lost / max(whole, 1e-300), 1.0)
+        return float(losses(self.parts)[tuple(steps)])
 
 
 def _asked(folder: str | os.PathLike[str], target: str, inside: Path | None) -> ProtectionSpec:
@@ -363,4 +362,7 @@ def _rules(recoding: Recoding) -> dict[str, str]:
 
 
 def _words(one: KeyRecoding) -> str:
-    return key_words("", one.text).lstrip(": ") if one.changes else "as it is"
+    if not one.changes:
+        return "as it is"
+    n_groups = None if one.key is None else one.key.n_levels
+    return key_words("", one.text, title=one.title, n_groups=n_groups)

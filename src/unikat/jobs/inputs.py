@@ -194,6 +194,7 @@ def open_data(
         fewest_keys=fewest_keys,
         constant_keys=constant_keys,
         answers=answers,
+        levels=data.levels,
     )
     for warning in microdata.source.warnings:
         watcher.note(f"Warning: {warning}")

@@ -39,7 +39,7 @@ from unikat.protection.going_on import N_STATES
 from unikat.protection.linked import telling
 from unikat.protection.lost import information_lost
 from unikat.protection.perturbed import most_matches
-from unikat.protection.recoding import Recoding
+from unikat.protection.recoding import Recoding, recodable
 from unikat.protection.released import Released
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.search import Plan, Search, frontier
@@ -47,6 +47,7 @@ from unikat.protection.subsample import table_of
 from unikat.protection.suppressed_plans import SuppressedPlan, suppressed_values
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.committee import key_shares
+from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.protection import (
     SCHEMA,
     PlanFacts,
@@ -63,6 +64,7 @@ from unikat.report.text.track_record import unknown_of
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.limits import Measured, Verdict, together
 from unikat.spec.kinds import PROTECT, Kind
+from unikat.spec.level_kinds import PLAIN
 from unikat.spec.limits import Limit
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import BY_SEARCH, ProtectionSpec
@@ -366,6 +368,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         n_looked_at=n_looked_at,
         least_lost=least,
         n_states=sum(map(len, posterior.states)) or N_STATES,
+        levels=tuple(map(LevelsFacts.of, recodable(table))),
         columns=made.changes[: len(microdata.keys)],
         other_columns=other_columns,
         left_over=left_over,
@@ -470,6 +473,7 @@ def _plan(spec: ProtectionSpec, treatment: Treated, n_read: int, *, suppressed: 
         "suppressed": suppressed,
         "changed in its continuous variables": bool(spec.numeric),
     }
+    plain = {name: kind for name, kind in spec.data.levels.items() if kind in PLAIN}
     some = [*range(n), *range(n_read, len(recoding.keys))]
     texts += [recoding.keys[j].name for j in some[n:]]
     made = treatment.made._replace(changes=tuple(treatment.made.changes[j] for j in some))
@@ -478,7 +482,8 @@ def _plan(spec: ProtectionSpec, treatment: Treated, n_read: int, *, suppressed: 
     done = {one.name: one.action for one in treatment.columns}
     return PlanSpec(
         also=tuple(name for name, so in besides.items() if so),
-        data=spec.data.model_copy(update={"path": None, "database": None}),
+        # What is done stands in the plan; code systems and files of them are not read again.
+        data=spec.data.model_copy(update={"path": None, "database": None, "levels": plain}),
         keys=found[:n],
         linked=tuple(one for one in found[n:] if one.rule != LEFT_OUT),
         removed=tuple(name for name, action in done.items() if action == "removed"),

@@ -21,13 +21,15 @@ from unikat.jobs.numeric import numeric_entries
 from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
 from unikat.jobs.protection_target import explicit_plan, scenarios_of
 from unikat.models.named import build_model
-from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.hierarchies import Choices, check_apart, choices, codes_apart
 from unikat.protection.numeric.change import Entry
 from unikat.protection.recoding import Recoding, Rule, recodable, unchanged
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.subsample import Shares
 from unikat.protection.utility import Tables
+from unikat.report.facts.levels import LevelsFacts
+from unikat.report.text.plan_words import assumed_words
 from unikat.spec.from_options import Inputs
 from unikat.spec.paths import hierarchy_file
 from unikat.spec.protection import ProtectionSpec
@@ -100,8 +102,13 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
     numeric = numeric_entries(spec, microdata)
     scenarios = scenarios_of(spec, table)
     parts = _parts(spec, table)
-    weights = _weights(spec, [key.name for key in recodable(table)])
+    keys = recodable(table)
+    weights = _weights(spec, [key.name for key in keys])
     plan = explicit_plan(table, spec.recode, weights)
+    for key, one in zip(keys, plan.recoding.keys, strict=True):
+        check_apart(key, [one], codes_apart(key, spec.apart.get(key.name, ())))
+    if spec.seeks and (assumed := assumed_words(list(map(LevelsFacts.of, keys)))):
+        watcher.note(assumed)
     every = microdata.tabulate()
     tables = Tables.of(microdata, microdata.keys, every.cells[every.record_cell], spec.tables)
     assessed = np.arange(every.n_records) if handled is None else np.flatnonzero(handled.kept)
@@ -178,4 +185,5 @@ def _parts(spec: ProtectionSpec, table: CellTable) -> list[Choices]:
         given=_recodings(spec),
         keep=list(dict.fromkeys((*spec.keep, *not_recoded(spec)))),
         there=not_left_out(spec),
+        apart=spec.apart,
     )

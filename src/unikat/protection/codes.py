@@ -20,9 +20,10 @@ from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.data.numbers import number_meant
 from unikat.data.sources import Declared
-from unikat.protection.groups import LONGEST, is_labelled, joined_name, steers, valid_part
+from unikat.data.spans import Interval
+from unikat.data.structure import structure_of, valid_part, views_of
+from unikat.protection.groups import LONGEST, is_labelled, joined_name, steers
 from unikat.protection.recoding import KeyRecoding
-from unikat.zeros.levels import Interval, Levels
 
 _LARGEST_BASE = 10**6
 _OPEN = re.compile(r"(<=|>=|<)\s*(-?\d.*)")
@@ -65,11 +66,11 @@ def groups_of(key: Key, one: KeyRecoding) -> Groups:
     members = [np.flatnonzero(one.groups == group).tolist() for group in numbers]
     names = tuple(one.key.labels[group] for group in numbers)
     # Numbers of codes tell a reader nothing.
-    is_ordered = Levels(key=valid_part(key)[0]).is_ordered
+    is_ordered = structure_of(key).is_ordered
     by_levels = isinstance(one.rule, str) and is_labelled(key) and not is_ordered
     labels: list[str] = []
     for name, codes in zip(names, members, strict=True):
-        found = in_words(name)
+        found = one.labels.get(name) or in_words(name)
         if by_levels:
             found = joined_name([key.labels[c] for c in codes], taken=set(labels))
         labels.append(found)
@@ -193,7 +194,7 @@ def _told(code: object) -> int | str | None:
 def _lowest(recoded: Key, groups: Groups) -> list[float] | None:
     """The lowest number of each group, or the highest of one without; None if they are no use."""
     valid, codes = valid_part(recoded)
-    views = Levels(key=valid).views
+    views = views_of(valid)
     lows: list[float | None] = list(groups.lowest)
     if views:
         spans = dict(zip(codes.tolist(), views[-1], strict=True))

@@ -4,20 +4,96 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from unikat._typing import Int64
-from unikat.data.keys import Key
+from unikat.data.keys import MOST_LEVELS, Key
+from unikat.data.numbers import number_shown
+from unikat.data.spans import Interval
+from unikat.data.structure import views_of
 from unikat.errors import SpecError
-from unikat.zeros.levels import Interval, Levels
+from unikat.protection.groups import span_name
+from unikat.zeros.levels import Levels
 
 _MOST_QUANTILES = 1_000
+NUMBER_RULES = ("width", "cut", "quantile", "top", "bottom")
+
+
+class NumbersGrouped(NamedTuple):
+    """Groups of levels that are numbers."""
+
+    group_of: list[str | None]
+    """Name of each level's group; None: it stays as it is."""
+    frozen: str
+    """The rule that does the same to other records."""
+    whole: bool
+    """Whether groups are called as those of whole numbers are."""
+
+
+def numbers_grouped(
+    key: Key,
+    counts: Int64,
+    rule: str,
+    numbers: Sequence[float],
+    shown: str,
+    whole: bool | None,
+) -> NumbersGrouped:
+    """Group levels that are numbers by a rule, one of `NUMBER_RULES`.
+
+    Raises
+    ------
+    SpecError
+        If levels are no numbers, or one lies in two groups.
+    """
+    intervals = numbers_of(key)
+    if intervals is None:
+        raise SpecError(
+            f"Key {key.name!r} has levels that are no numbers, so that {shown} cannot group them; "
+            "name the groups: a mapping of levels to groups, or rare(0.05)."
+        )
+    if rule == "quantile":
+        edges = quantile_edges(intervals, counts, numbers[0], key.name, shown)
+    elif rule == "width":
+        edges = _equal_edges(intervals, numbers[0], key.name, shown)
+    else:
+        edges = sorted(numbers)
+    if whole is None:
+        whole = all(one.low.is_integer() for one in intervals if math.isfinite(one.low))
+    group_of: list[str | None] = []
+    for code, one in enumerate(intervals):
+        place = edges_below(one, edges, after=rule == "bottom")
+        if place is None:
+            raise SpecError(
+                f"Key {key.name!r}: {Levels(key=key).called_in_text(code)} lies in two groups of "
+                f"{shown}; take edges at which levels end."
+            )
+        group_of.append(span_name(place, edges, rule, whole=whole))
+    frozen = shown
+    if rule == "quantile":
+        frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
+    return NumbersGrouped(group_of, frozen, whole)
+
+
+def _equal_edges(intervals: Sequence[Interval], width: float, name: str, shown: str) -> list[float]:
+    if width <= 0.0:
+        raise SpecError(f"Key {name!r}: {shown} needs a width above 0.")
+    low = min(one.low for one in intervals if math.isfinite(one.low)) / width
+    high = max(one.high for one in intervals if math.isfinite(one.high)) / width
+    if not high - low < MOST_LEVELS:
+        raise SpecError(
+            f"Key {name!r}: {shown} makes more than {MOST_LEVELS:,} groups; take a larger width."
+        )
+    # As decimals: 3 * 0.1 is a little above 0.3, which begins its group.
+    return [
+        float(number_shown(k * width)) for k in range(math.floor(low) - 1, math.floor(high) + 3)
+    ]
 
 
 def numbers_of(key: Key) -> tuple[Interval, ...] | None:
     """The numbers that each level stands for; None if levels are no numbers."""
-    views = Levels(key=key).views
+    views = views_of(key)
     if not views:
         return None
     # A group of numbers has its number as value, and its edges as label.

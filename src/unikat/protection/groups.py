@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence, Set
-from itertools import count
+from itertools import count, pairwise
+from math import inf
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from unikat.data.binning import whole_span
 from unikat.data.codebook import clipped
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
+from unikat.data.structure import order_of, views_of
 from unikat.errors import SpecError, brief
-from unikat.zeros.levels import Interval, Levels
+from unikat.zeros.levels import Levels
 
 LONGEST = 100
 """Bytes of the name of a group; labels in SPSS may have 120."""
@@ -46,24 +48,6 @@ def codes_called(key: Key) -> Callable[[str], set[int]]:
 def called(key: Key, code: int) -> tuple[str, str]:
     """What a level is called in a file: its value and its label."""
     return str(key.levels[code]), key.labels[code]
-
-
-def valid_part(key: Key) -> tuple[Key, Int64]:
-    """The same key without levels that are declared missing, and the codes of the others.
-
-    "Not applicable" has no place among ages, and a group that joins it would be a valid value.
-    """
-    n = Levels(key=key).n_named
-    codes = [code for code in range(n) if code not in key.declared_missing]
-    valid = Key(
-        name=key.name,
-        levels=tuple(key.levels[code] for code in codes),
-        labels=tuple(key.labels[code] for code in codes),
-        binning=key.binning,
-        private=frozenset(place for place, code in enumerate(codes) if code in key.private),
-        ordered=key.ordered,
-    )
-    return valid, np.array(codes, np.int64)
 
 
 def is_labelled(key: Key) -> bool:
@@ -155,38 +139,58 @@ def _fits(text: str) -> bool:
     return len(text.encode()) <= LONGEST
 
 
-def rare_levels(key: Key, counts: Int64, share: float) -> list[str | None]:
+def other_name(labels: Sequence[str], taken: Set[str] = frozenset()) -> str:
+    """Call a group of rare levels that have nothing else in common.
+
+    Examples
+    --------
+    >>> other_name(["Hindu", "Sikh"])
+    'other (Hindu, Sikh)'
+    """
+    names = joined_name(labels)
+    numbered = (f"other ({names})" + (f" ({n})" if n > 1 else "") for n in count(1))
+    return next(name for name in numbered if name not in taken)
+
+
+def rare_levels(
+    key: Key, counts: Int64, share: float, apart: Set[int] = frozenset()
+) -> list[str | None]:
     """Name of the group of each level: one of all with fewer records than a share of them all.
 
-    One such level alone stays: a group of it would hide nothing.
+    One such level alone stays: a group of it would hide nothing. So do those that stay apart.
     """
     n = Levels(key=key).n_named
     rare = counts[:n] < share * counts[:n].sum()
+    rare[list(apart)] = False
     if rare.sum() < 2:
         return [None] * n
     # The name must be none of a level that stays.
     taken = {name for code in range(n) if not rare[code] for name in called(key, code)}
-    other = joined_name([key.labels[code] for code in np.flatnonzero(rare)], taken=taken)
+    other = other_name([key.labels[code] for code in np.flatnonzero(rare)], taken)
     return [other if rare[code] else None for code in range(n)]
 
 
-def bands(key: Key, counts: Int64, share: float) -> list[str | None]:
+def bands(key: Key, counts: Int64, share: float, apart: Set[int] = frozenset()) -> list[str | None]:
     """Name of the band of each level: adjacent levels, each band with a share of the records.
 
     The band with the fewest records is joined to the smaller of its neighbours until all have
-    enough; a level that has enough by itself stays.
+    enough; a level that has enough by itself stays. No band has two of the levels that stay apart.
     """
-    levels = Levels(key=key)
-    order = levels.order
+    order = order_of(key)
     assert order is not None
     found = [[code] for code in order]
     sizes = [int(counts[code]) for code in order]
     least = share * sum(sizes)
-    while len(found) > 1 and min(sizes) < least:
-        place = sizes.index(min(sizes))
-        beside = [p for p in (place - 1, place + 1) if 0 <= p < len(found)]
-        other = min(beside, key=lambda p: (sizes[p], p))
-        low, high = sorted((place, other))
+    while pairs := [
+        (sizes[place], place, sizes[beside], beside)
+        for place in range(len(found))
+        for beside in (place - 1, place + 1)
+        if sizes[place] < least
+        and 0 <= beside < len(found)
+        and len(apart & {*found[place], *found[beside]}) < 2
+    ]:
+        _, place, _, beside = min(pairs)
+        low, high = sorted((place, beside))
         found[low : high + 1] = [[*found[low], *found[high]]]
         sizes[low : high + 1] = [sizes[low] + sizes[high]]
     group_of: list[str | None] = [None] * len(order)
@@ -194,7 +198,7 @@ def bands(key: Key, counts: Int64, share: float) -> list[str | None]:
     for place, band in enumerate(found):
         if len(band) > 1:
             ends = (place == 0, place == len(found) - 1)
-            name = _band_name(key, levels, band, ends) or joined_name(
+            name = _band_name(key, band, ends) or joined_name(
                 [key.labels[code] for code in band], is_band=True, taken=taken
             )
             taken.add(name)
@@ -203,18 +207,24 @@ def bands(key: Key, counts: Int64, share: float) -> list[str | None]:
     return group_of
 
 
-def _band_name(key: Key, levels: Levels, band: list[int], ends: tuple[bool, bool]) -> str | None:
-    """What a band of numbers that have no labels is called; None of other levels."""
-    if key.binning is not None or is_labelled(key) or not levels.views:
+def _band_name(key: Key, band: list[int], ends: tuple[bool, bool]) -> str | None:
+    """What a band of numbers, or of spans of numbers, is called; None of other levels."""
+    views = views_of(key)
+    if key.binning is not None or not views:
         return None
-    view: tuple[Interval, ...] = levels.views[0]
+    view = views[-1]
     low, high = view[band[0]], view[band[-1]]
-    if not (low.is_point and high.is_point):
+    adjacent = all(view[a].high <= view[b].low <= view[a].high + 1 for a, b in pairwise(band))
+    if low.is_point and high.is_point and not is_labelled(key):
+        # Other records may have numbers beyond those of these.
+        low = low._replace(low=-inf) if ends[0] else low
+        high = high._replace(high=inf) if ends[1] else high
+    elif not adjacent or (is_labelled(key) and low.is_point and high.is_point):
         return None
-    if ends[1]:
+    if high.high == inf:
         return f">= {number_shown(low.low)}"
-    if ends[0]:
-        return f"<= {number_shown(high.high)}"
+    if low.low == -inf:
+        return f"{'<=' if high.has_high else '<'} {number_shown(high.high)}"
     return f"{number_shown(low.low)}-{number_shown(high.high)}"
 
 

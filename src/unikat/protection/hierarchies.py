@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,10 +12,10 @@ from unikat._typing import Bool, Float64, Int64
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
+from unikat.data.structure import Structure, n_named, valid_part
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, brief, listed, suggest
+from unikat.errors import SpecError, brief, listed, option, suggest
 from unikat.protection.edges import numbers_of
-from unikat.protection.groups import valid_part
 from unikat.protection.recoding import (
     KeyRecoding,
     Rule,
@@ -25,21 +26,27 @@ from unikat.protection.recoding import (
     recode_key,
     unchanged,
 )
+from unikat.protection.trees import Paths
 from unikat.zeros.levels import Levels
 
 MOST = 7
 """Recodings of a key that the program makes itself, the key as it is and left out included."""
-_FEWEST_ORDERED = 15
-"""Levels of a key of numbers from which on it gets groups of equal width."""
-_FEWEST_GROUPED = 4
-"""Levels from which on it gets some of them."""
-_ORDERED = 3
-"""So many, beside bands."""
+_FEWEST_NUMBERS = 15
+"""Levels of a key of numbers from which on it gets bands of equal width."""
 _STEPS = (2.0, 5.0, 10.0, 20.0, 25.0, 50.0)
+_FEWEST_EDGES, _MOST_EDGES = 3, 25
+"""Of such bands: with fewer a reader learns next to nothing, more are no bands."""
 _RARE = (0.01, 0.02, 0.05, 0.1)
-"""Shares of the records below which levels, or bands of an ordered key, are merged."""
-_TOPS = 0.02
-"""Share of the records that top and bottom coding merge, about."""
+"""Shares of the records below which levels, bands or branches are joined."""
+_MOST_REST = 0.25
+"""Share of the records that rare levels of a key without order have together at most: a group of
+what has nothing in common tells nothing."""
+_COARSE = 0.25
+"""That of the coarsest bands."""
+_TAIL = 1
+"""Place among them of the share of the tails of numbers."""
+_OLDEST = 90.0
+"""Age from which on all are together at the latest."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,6 +102,7 @@ def choices(
     given: Mapping[str, Sequence[Rule | Hierarchy]] | None = None,
     keep: Sequence[str] = (),
     there: Sequence[str] = (),
+    apart: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Choices]:
     """Recodings of every key of a table.
 
@@ -104,13 +112,14 @@ def choices(
         The sample.
     given
         Recodings of some keys (see `parse_recoding`) and hierarchies, in place of those that the
-        program makes itself: groups of equal width, quantiles, top and bottom coding for numbers;
-        groups of rare levels for labels, bands of ordered levels; the key left out. Whether a key
-        is left out is then said, too.
+        program makes itself by the kind of the levels (see `own_recodings`), the key left out
+        included. Whether a key is left out is then said, too.
     keep
         Keys that stay as they are.
     there
         Keys that are not left out.
+    apart
+        Levels of some keys that no recoding joins with each other; these are not left out.
 
     Raises
     ------
@@ -119,7 +128,7 @@ def choices(
     """
     keys = recodable(table)
     names = [key.name for key in keys]
-    for name in (*(given or ()), *keep):
+    for name in (*(given or ()), *keep, *(apart or ())):
         if name not in names:
             raise SpecError(
                 f"{name!r} is none of the keys: {listed(names)}." + suggest(name, names)
@@ -136,6 +145,7 @@ def choices(
         )
     found = []
     for key, counts in zip(keys, level_counts(table), strict=True):
+        codes = codes_apart(key, (apart or {}).get(key.name, ()))
         if key.name in keep:
             recodings = [unchanged(key)]
         elif given and key.name in given:
@@ -146,72 +156,180 @@ def choices(
                 else:
                     recodings.append(recode_key(key, counts, rule))
         else:
-            recodings = own_recodings(key, counts)
-        left = [one for one in recodings if one.key is not None or key.name not in there]
+            recodings = own_recodings(key, counts, codes)
+        check_apart(key, recodings, codes)
+        stays = key.name in there or codes
+        left = [one for one in recodings if one.key is not None or not stays]
         found.append(Choices.of(left, counts))
     return found
 
 
-def own_recodings(key: Key, counts: Int64) -> list[KeyRecoding]:
-    """Recodings that the program makes itself: at most `MOST`."""
-    if key.declared_missing:
-        valid, codes = valid_part(key)
-        own = own_recodings(valid, counts[codes]) if len(codes) else []
+def codes_apart(key: Key, levels: Sequence[str]) -> frozenset[int]:
+    """Codes of levels that are to stay apart, by value or label (SpecError if one is none)."""
+    found, known = set[int](), Levels(key=key)
+    for level in levels:
+        codes = known.called(level)
+        if len(codes) != 1:
+            raise SpecError(
+                f"Key {brief(key.name)!r}, {option('apart', key.name)}: {brief(level)!r} is "
+                f"{'several levels' if codes else 'no level'} of the key. Name levels by their "
+                f"value or label.{known.hint(level)}"
+            )
+        found |= codes
+    return frozenset(found)
+
+
+def check_apart(key: Key, recodings: Sequence[KeyRecoding], codes: Set[int]) -> None:
+    """Refuse recodings that join levels which are to stay apart (SpecError)."""
+    for one in recodings:
+        if one.key is not None and joins(one, codes):
+            raise SpecError(
+                f"Key {brief(key.name)!r}: the recoding {one.text} joins levels that "
+                f"{option('apart', key.name)} keeps apart; leave one of the two out."
+            )
+
+
+def own_recodings(key: Key, counts: Int64, apart: Set[int] = frozenset()) -> list[KeyRecoding]:
+    """Recodings that the program makes itself, by the kind of the levels: at most `MOST`.
+
+    Parameters
+    ----------
+    key, counts
+        The key, and the records of each level.
+    apart
+        Levels none of which is joined with another of them.
+    """
+    valid, codes = valid_part(key)
+    if len(codes) < n_named(key):
+        of_valid = frozenset(np.flatnonzero(np.isin(codes, list(apart))).tolist())
+        own = own_recodings(valid, counts[codes], of_valid) if len(codes) else []
         return [beside_declared(key, codes, one) for one in own] or [
             unchanged(key),
             unchanged(key).left_out(),
         ]
-    levels = Levels(key=key)
-    n_levels = levels.n_named
-    found: list[KeyRecoding] = []
-    are_numbers = levels.is_ordered and not key.ordered and numbers_of(key) is not None
-    if are_numbers and n_levels >= _FEWEST_ORDERED:
-        found = _of_numbers(key, counts)
-    elif n_levels > 2:
-        rule = "bands" if levels.is_ordered and levels.order else "rare"
-        found = [recode_key(key, counts, f"{rule}({share})") for share in _RARE]
-        if n_levels >= _FEWEST_GROUPED and are_numbers:
-            # Quartiles of few numbers are groups that nobody would make by hand.
-            ordered = [one for one in _of_numbers(key, counts) if "quantile" not in one.text]
-            found = [*ordered[:_ORDERED], *found]
-    found = [one for one in found if 2 <= _n_groups(one) < n_levels]
+    found = [
+        one
+        for rule in _rules(Structure.of(key), counts)
+        if (one := _tried(key, counts, rule, apart)) is not None
+        and 2 <= _n_groups(one) < n_named(key)
+        and not joins(one, apart)
+        and _in_rest(one, counts) <= _MOST_REST
+    ]
     different = [one for i, one in enumerate(found) if not any(_same(one, b) for b in found[:i])]
-    return [unchanged(key), *different[: MOST - 2], unchanged(key).left_out()]
+    whole = entropy(counts[: n_named(key)])
+    lost = [whole - entropy(_joined(one, counts)) for one in different]
+    own = [unchanged(key), *_spread(different, lost, whole, MOST - 2)]
+    return own if apart else [*own, unchanged(key).left_out()]
 
 
-def _of_numbers(key: Key, counts: Int64) -> list[KeyRecoding]:
-    """Groups of equal width, each about half as many as before; quantiles; top and bottom."""
+def _in_rest(one: KeyRecoding, counts: Int64) -> float:
+    """Share of the records in the group of all rare levels."""
+    if one.key is None or one.rest is None:
+        return 0.0
+    joined = _joined(one, counts)
+    return float(joined[one.key.labels.index(one.rest)] / max(joined.sum(), 1))
+
+
+def joins(one: KeyRecoding, apart: Set[int]) -> bool:
+    """Whether a recoding joins two of the levels that are to stay apart, or leaves the key out."""
+    return len({int(one.groups[code]) for code in apart}) < len(apart)
+
+
+def _rules(structure: Structure, counts: Int64) -> list[str]:
+    """Rules that suit a kind of levels, those first that statistical offices use most.
+
+    Ordered levels join neighbours only; of a hierarchy branches go up; of others the rare ones are
+    joined.
+    """
+    key = structure.key
+    if (paths := Paths.of(structure)) is not None:
+        up = [f"level({n})" for n in range(1, paths.height + 1)]
+        return [*up, *(f"local({share})" for share in _RARE)]
+    shares = [f"rare({share})" for share in _RARE]
+    if structure.order:
+        shares = [f"bands({share})" for share in (*_RARE, _COARSE)]
     intervals = numbers_of(key)
-    assert intervals is not None
+    # Codes of bands, of levels of education, are no numbers.
+    labelled = [str(level) != name for level, name in zip(key.levels, key.labels, strict=True)]
+    numbers = structure.kind == "numeric" or structure.why == "spans"
+    coded = 2 * sum(labelled) > len(labelled) and key.binning is None
+    if intervals is None or not structure.order or not numbers or coded:
+        return shares
     lows = np.array([one.low for one in intervals])
+    points = all(one.is_point for one in intervals)
+    few = n_named(key) < _FEWEST_NUMBERS
+    if structure.is_age:
+        found = _age_rules(lows, counts)
+    elif few and points:
+        # What may be codes of no order is joined only where few records have it.
+        sure = structure.why != "assumed"
+        tops = _tops(lows, counts) if sure else _tops(lows, counts)[:-1]
+        found = [f"top({number_shown(top)})" for top in tops]
+        shares = shares if sure else shares[:-1]
+    else:
+        found = _number_rules(lows, counts)
+    # Bands of single numbers that only the records make are none that a reader knows.
+    return found if points and not few else [*found, *shares]
+
+
+def _tops(lows: Float64, counts: Int64) -> list[float]:
+    """Numbers from which on levels hold at least the shares of `_RARE` and `_COARSE`."""
+    order = np.argsort(lows, kind="stable")
+    of_level = counts[: len(lows)][order]
+    above = np.cumsum(of_level[::-1])[::-1] / max(of_level.sum(), 1)
+    found = [lows[order][np.flatnonzero(above >= share)[-1]] for share in (*_RARE, _COARSE)]
+    return [float(top) for top in found]
+
+
+def _age_rules(lows: Float64, counts: Int64) -> list[str]:
+    """Single years, bands of five and ten years, the oldest together; and broad age groups."""
+    oldest = min(5.0 * (_tops(lows, counts)[_TAIL] // 5.0), _OLDEST)
+    cuts = [range(5, 200, 5), range(5, 200, 10), (15, 25, 45, 65), (15, 65)]
+    kept = [[float(edge) for edge in edges if lows.min() < edge <= oldest] for edges in cuts]
+    return [f"top({number_shown(oldest)})", *(_cut(edges) for edges in kept if edges)]
+
+
+def _number_rules(lows: Float64, counts: Int64) -> list[str]:
+    """Bands of equal width with the tails together, and the upper tail alone."""
     finite = lows[np.isfinite(lows)]
     span = float(finite.max() - finite.min())
     scale = 10.0 ** np.floor(np.log10(max(span, 1e-300) / 50.0))
     widths = [step * scale * more for more in (1.0, 10.0) for step in _STEPS]
     if (finite == np.round(finite)).all():
         widths = [width for width in widths if width == np.round(width)]
-    found: list[KeyRecoding] = []
-    least = len(intervals)
+    # The lower tail is the upper one of the numbers turned around.
+    top, bottom = _tops(lows, counts)[_TAIL], -_tops(-lows, counts)[_TAIL]
+    found = [f"top({number_shown(top)})"] if math.isfinite(top) else []
     for width in sorted(set(widths)):
-        one = _tried(key, counts, f"width({number_shown(width)})")
-        if one is not None and 2 <= _n_groups(one) <= 0.6 * least:
-            least = _n_groups(one)
-            found.append(one)
-    ends = []
-    order = np.argsort(lows, kind="stable")
-    share = np.cumsum(counts[order]) / max(counts[: len(lows)].sum(), 1)
-    top = lows[order][np.searchsorted(share, 1.0 - _TOPS)]
-    bottom = lows[order][np.searchsorted(share, _TOPS)]
-    for rule, edge in (("top", top), ("bottom", bottom)):
-        if np.isfinite(edge) and (one := _tried(key, counts, f"{rule}({number_shown(edge)})")):
-            ends.append(one)
-    return [*found[: MOST - 4], *ends[:1], *filter(None, [_tried(key, counts, "quantile(4)")])]
+        first, last = math.ceil(bottom / width), math.floor(top / width)
+        if first + _FEWEST_EDGES <= last + 1 <= first + _MOST_EDGES:
+            found.append(_cut([float(number_shown(k * width)) for k in range(first, last + 1)]))
+    return found
 
 
-def _tried(key: Key, counts: Int64, rule: str) -> KeyRecoding | None:
+def _cut(edges: Sequence[float]) -> str:
+    return f"cut({','.join(map(number_shown, edges))})"
+
+
+def _spread(
+    found: Sequence[KeyRecoding], lost: Sequence[float], whole: float, n: int
+) -> list[KeyRecoding]:
+    """Keep n recodings that lose as different shares of the information as possible.
+
+    Nothing and everything can be lost, too. Of two that are as far from the others the first stays.
+    """
+    left, taken, kept = list(range(len(found))), [0.0, whole], list[int]()
+    while left and len(kept) < n:
+        far = [round(min(abs(lost[i] - other) for other in taken), 3) for i in left]
+        kept.append(left.pop(far.index(max(far))))
+        taken.append(lost[kept[-1]])
+    return [found[i] for i in sorted(kept)]
+
+
+def _tried(key: Key, counts: Int64, rule: str, apart: Set[int]) -> KeyRecoding | None:
     """A recoding, or None where levels do not lie within its groups."""
     try:
-        return recode_key(key, counts, rule)
+        return recode_key(key, counts, rule, apart=apart)
     except SpecError:
         return None
 

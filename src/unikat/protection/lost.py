@@ -10,12 +10,15 @@ of values that were drawn anew in proportion to the shares q of the groups with 
     κ_j = sum over x, y of P(x, y) log2(P(x, y) / (q_x q_y)) / entropy of q,
     P(x, y) = (1 - r) q_x [x = y] + r q_x q_y.
 
-With a weight w_j for each key and the mean over the records that know it, of all the information
+With a weight w_j for each key, over the records that know it, recoding and perturbation lose the
+root of the mean square of the keys' shares, and suppression the mean of its own, on top:
 
-    lost = 1 - sum_j w_j κ_j mean_i t_ij / sum_j w_j mean_i h_j(x_ij)
+    lost_j = 1 - κ_j mean_i t_ij / mean_i h_j(x_ij),
+    gone_j = κ_j mean_i (t_ij if suppressed, else 0) / mean_i h_j(x_ij),
+    lost = (sum_j w_j lost_j² / sum_j w_j)^½ + sum_j w_j gone_j / sum_j w_j, at most 1,
 
-is lost, where t_ij is h_j of the published group, or 0 if it is suppressed. Of a file that is
-recoded alone this is what the search minimises (`search.losses`).
+where t_ij is h_j of the group. Of a file that is recoded alone this is what the search minimises
+(`search.losses`).
 """
 
 from __future__ import annotations
@@ -68,24 +71,28 @@ def information_lost(
     >>> round(information_lost(codes, recoding, [1.0], perturbed=codes // 2 * 2), 3)
     0.896
     """
-    true, before, kept = recoding.codes(codes), 0.0, 0.0
+    true, whole, lost, gone = recoding.codes(codes), 0.0, 0.0, 0.0
     for j, (one, weight) in enumerate(zip(recoding.keys, weights, strict=True)):
         known = codes[:, j] >= 0
-        before += weight * entropy(np.bincount(codes[known, j]))
-        if one.key is None or not known.any():
+        before = entropy(np.bincount(codes[known, j]))
+        if before <= 0.0:
+            continue
+        whole += weight
+        if one.key is None:
+            lost += weight
             continue
         column = recoding.kept.index(j)
         groups = true[known, column]
         counts = np.bincount(groups)
-        told = -np.log2(np.where(counts > 0, counts, 1) / len(groups))[groups]
-        factor = 1.0
+        told = -np.log2(np.where(counts > 0, counts, 1) / len(groups))[groups] / before
         if perturbed is not None:
             changed = float((perturbed[known, column] != groups).mean())
-            factor = told_after(counts[counts > 0] / len(groups), changed)
+            told = told * told_after(counts[counts > 0] / len(groups), changed)
+        lost += weight * max(1.0 - float(told.mean()), 0.0) ** 2
         if suppressed is not None:
-            told = np.where(suppressed[known, column], (1.0 - weight_of_suppressed) * told, told)
-        kept += weight * factor * float(told.mean())
-    return float(min(max(1.0 - kept / before, 0.0), 1.0)) if before > 0.0 else 0.0
+            hidden = np.where(suppressed[known, column], told, 0.0)
+            gone += weight * weight_of_suppressed * float(hidden.mean())
+    return float(min(np.sqrt(lost / whole) + gone / whole, 1.0)) if whole > 0.0 else 0.0
 
 
 def told_after(shares: Float64, changed: float) -> float:

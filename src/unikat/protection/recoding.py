@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,15 +11,16 @@ import numpy as np
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.households import HouseholdLayout
-from unikat.data.keys import MOST_LEVELS, Key
+from unikat.data.keys import Key
 from unikat.data.margins import recoded_margins
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
+from unikat.data.structure import Structure, n_named, order_of, valid_part
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, brief, listed, suggest
+from unikat.errors import SpecError, brief, listed, option, suggest
 from unikat.errors import shown as value_shown
 from unikat.language.keys import Call
-from unikat.protection.edges import edges_below, numbers_of, quantile_edges
+from unikat.protection.edges import NUMBER_RULES, numbers_grouped
 from unikat.protection.groups import (
     bands,
     called,
@@ -29,9 +29,8 @@ from unikat.protection.groups import (
     joined_name,
     level_names,
     rare_levels,
-    span_name,
-    valid_part,
 )
+from unikat.protection.trees import Grouping, paths_for
 from unikat.spec.recodings import LEFT_OUT
 from unikat.zeros.levels import Levels
 
@@ -39,7 +38,11 @@ Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
 """How a key is recoded: a rule such as ``"width(10)"``, a mapping of levels to groups, a list of
 lists of levels, or None to leave the key out."""
 
-_FORMS = "width(10), cut(18,65), quantile(4), top(80), bottom(20), rare(0.05) or bands(0.05)"
+_SHARES = ("rare", "bands", "local")
+_FORMS = (
+    "width(10), cut(18,65), quantile(4), top(80), bottom(20), rare(0.05), bands(0.05), join(A,B), "
+    "prefix(2), level(1) or local(0.05)"
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,6 +79,10 @@ class KeyRecoding:
     whole: bool | None = None
     rest: str | None = None
     """The group of all rare levels, where there is one."""
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """What groups are called that have codes of a hierarchy as names."""
+    title: str = field(default="", compare=False)
+    """What the groups are: `ISCO-08 major group`; of ages `years`."""
 
     @property
     def changes(self) -> bool:
@@ -245,10 +252,13 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
         ``"cut(a,b,...)"``: groups between edges; ``"quantile(q)"``: q groups of about as many
         records; ``"top(a)"``: one group of a and above; ``"bottom(a)"``: one of a and below;
         ``"rare(s)"``: one group of all levels with less than a share s of the records;
-        ``"bands(s)"``: adjacent levels of an ordered key joined until each band has that share; a
-        mapping of levels (or labels) to names of groups; a list of lists of levels, each a group;
-        or None: the key is left out. Levels that a mapping or list does not name stay as they are,
-        and so do with all others levels that are declared missing. Missing values stay missing.
+        ``"bands(s)"``: adjacent levels of an ordered key joined until each band has that share;
+        ``"level(n)"``: groups of a hierarchy, 1 being the top; ``"local(s)"``: the same where a
+        level has less than a share s; ``"prefix(n)"``: codes by their first n characters;
+        ``"join(A,B)"``: these levels joined; a mapping of levels (or labels) to names of groups; a
+        list of lists of levels, each a group; or None: the key is left out. Levels that are not
+        named stay as they are, and so do those that are declared missing. Missing values stay
+        missing.
 
     Raises
     ------
@@ -315,7 +325,14 @@ def unchanged(key: Key) -> KeyRecoding:
     )
 
 
-def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None) -> KeyRecoding:
+def recode_key(
+    key: Key,
+    counts: Int64,
+    rule: Rule,
+    *,
+    whole: bool | None = None,
+    apart: Set[int] = frozenset(),
+) -> KeyRecoding:
     """Recode a key; see `parse_recoding`.
 
     Parameters
@@ -326,16 +343,20 @@ def recode_key(key: Key, counts: Int64, rule: Rule, *, whole: bool | None = None
         (n_levels,): records of each level.
     whole
         Whether groups of numbers are called as those of whole numbers are; None: if all are whole.
+    apart
+        Levels that a rule which finds the groups itself does not join with each other.
     """
     if rule is None or rule == LEFT_OUT:
         return unchanged(key).left_out()
     if isinstance(rule, str):
-        if not key.declared_missing:
-            return _by_rule(key, counts, rule, whole)
         valid, places = valid_part(key)
+        if len(places) == n_named(key):
+            return _by_rule(key, counts, rule, whole, apart)
         if not len(places):
             return unchanged(key)
-        return beside_declared(key, places, _by_rule(valid, counts[places], rule, whole))
+        of_valid = frozenset(np.flatnonzero(np.isin(places, list(apart))).tolist())
+        one = _by_rule(valid, counts[places], rule, whole, of_valid)
+        return beside_declared(key, places, one)
     levels = Levels(key=key)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
@@ -383,7 +404,14 @@ def beside_declared(key: Key, codes: Int64, one: KeyRecoding) -> KeyRecoding:
     group_of: list[str | None] = [None] * Levels(key=key).n_named
     for code, group in zip(codes.tolist(), one.groups.tolist(), strict=True):
         group_of[code] = None if one.stays[codes == code][0] else one.key.labels[group]
-    return replace(_grouped(key, group_of, one.text, one.rule), whole=one.whole, rest=one.rest)
+    return replace(
+        _grouped(key, group_of, one.text, one.rule),
+        whole=one.whole,
+        rest=one.rest,
+        named=one.named and tuple(dict.fromkeys([*level_names(key), *one.named])),
+        labels=one.labels,
+        title=one.title,
+    )
 
 
 def _after_levels(key: Key, levels: Levels, part: Sequence[object]) -> str:
@@ -397,10 +425,14 @@ def _after_levels(key: Key, levels: Levels, part: Sequence[object]) -> str:
     )
 
 
-def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecoding:
+def _by_rule(
+    key: Key, counts: Int64, text: str, whole: bool | None, apart: Set[int]
+) -> KeyRecoding:
     call = Call.of(text)
     rule, numbers = ("", ()) if call is None else (call.word, call.numbers)
-    if rule not in ("width", "cut", "quantile", "top", "bottom", "rare", "bands"):
+    if call is not None and rule == "join":
+        return recode_key(key, counts, [list(call.arguments)])
+    if rule not in (*NUMBER_RULES, *_SHARES, "prefix", "level"):
         raise SpecError(
             f"Key {key.name!r}: the recoding {brief(text)!r} is not known; write {_FORMS}, a "
             "mapping of levels to groups, or none to leave the key out."
@@ -408,66 +440,59 @@ def _by_rule(key: Key, counts: Int64, text: str, whole: bool | None) -> KeyRecod
     if not numbers or (rule != "cut" and len(numbers) > 1):
         raise SpecError(f"Key {key.name!r}: {brief(text)!r} is malformed; write {_FORMS}.")
     shown = f"{rule}({','.join(number_shown(number) for number in numbers)})"
-    if rule in ("rare", "bands"):
-        return _by_share(key, counts, rule, numbers[0], shown)
-    intervals = numbers_of(key)
-    if intervals is None:
-        raise SpecError(
-            f"Key {key.name!r} has levels that are no numbers, so that {shown} cannot group them; "
-            "name the groups: a mapping of levels to groups, or rare(0.05)."
-        )
-    if rule == "quantile":
-        edges = quantile_edges(intervals, counts, numbers[0], key.name, shown)
-    elif rule == "width":
-        if numbers[0] <= 0.0:
-            raise SpecError(f"Key {key.name!r}: {shown} needs a width above 0.")
-        low = min(one.low for one in intervals if math.isfinite(one.low)) / numbers[0]
-        high = max(one.high for one in intervals if math.isfinite(one.high)) / numbers[0]
-        if not high - low < MOST_LEVELS:
-            raise SpecError(
-                f"Key {key.name!r}: {shown} makes more than {MOST_LEVELS:,} groups; take a larger "
-                "width."
-            )
-        # As decimals: 3 * 0.1 is a little above 0.3, which begins its group.
-        edges = [
-            float(number_shown(k * numbers[0]))
-            for k in range(math.floor(low) - 1, math.floor(high) + 3)
-        ]
-    else:
-        edges = sorted(numbers)
-    if whole is None:
-        whole = all(one.low.is_integer() for one in intervals if math.isfinite(one.low))
-    group_of: list[str | None] = []
-    for code, one in enumerate(intervals):
-        place = edges_below(one, edges, after=rule == "bottom")
-        if place is None:
-            raise SpecError(
-                f"Key {key.name!r}: {Levels(key=key).called_in_text(code)} lies in two groups of "
-                f"{shown}; take edges at which levels end."
-            )
-        group_of.append(span_name(place, edges, rule, whole=whole))
-    frozen = shown
-    if rule == "quantile":
-        frozen = f"cut({','.join(number_shown(edge) for edge in edges)})"
-    return replace(_grouped(key, group_of, shown, frozen), whole=whole)
+    if rule in ("prefix", "level"):
+        if not numbers[0].is_integer() or numbers[0] < 1:
+            raise SpecError(f"Key {key.name!r}: {shown} needs a whole number, at least 1.")
+        return _higher(key, rule, int(numbers[0]), shown)
+    if rule in _SHARES:
+        return _by_share(key, counts, rule, numbers[0], shown, apart)
+    grouped = numbers_grouped(key, counts, rule, numbers, shown, whole)
+    one = _grouped(key, grouped.group_of, shown, grouped.frozen)
+    title = "years" if Structure.of(key).is_age else ""
+    return replace(one, whole=grouped.whole, title=title)
 
 
-def _by_share(key: Key, counts: Int64, rule: str, share: float, shown: str) -> KeyRecoding:
-    """Join levels with few records: all of them, or of an ordered key adjacent ones."""
+def _by_share(
+    key: Key, counts: Int64, rule: str, share: float, shown: str, apart: Set[int]
+) -> KeyRecoding:
+    """Join levels with few records: all, of an ordered key adjacent ones, or those of a branch."""
     if not 0.0 < share < 1.0:
         raise SpecError(f"Key {key.name!r}: {shown} needs a share between 0 and 1, as in 0.05.")
-    if rule == "bands" and not (Levels(key=key).is_ordered and Levels(key=key).order):
+    if rule == "local":
+        return _of_paths(key, paths_for(key, shown).local(counts, share, apart), shown)
+    if rule == "bands" and order_of(key) is None:
         raise SpecError(
             f"Key {key.name!r}: {shown} joins adjacent levels, and the levels have no order. Take "
-            "rare(0.05), or declare the order in a codebook: list the levels, and ordered = true."
+            "rare(0.05), or say that they are in order: "
+            f"{option('levels', f'{key.name}: ordered')}; a codebook tells which order that is."
         )
-    group_of = (bands if rule == "bands" else rare_levels)(key, counts, share)
+    group_of = (bands if rule == "bands" else rare_levels)(key, counts, share, apart)
     names = level_names(key)
     by_level = {names[code]: group for code, group in enumerate(group_of) if group is not None}
     rest = None
     if rule == "rare" and by_level:
         rest = next(iter(by_level.values()))
     return replace(_grouped(key, group_of, shown, by_level), rest=rest)
+
+
+def _higher(key: Key, rule: str, n: int, shown: str) -> KeyRecoding:
+    """Put levels into groups of a height of their hierarchy, or of their first characters."""
+    if rule == "level":
+        return _of_paths(key, paths_for(key, shown).level(n), shown)
+    names = level_names(key)
+    if key.binning is not None or not any(len(name) > n for name in names):
+        raise SpecError(
+            f"Key {key.name!r}: {shown} keeps the first characters of codes, and no level has more."
+        )
+    groups = {name[:n] for name in names if len(name) > n}
+    group_of = [name[:n] if name[:n] in groups else None for name in names]
+    return _grouped(key, group_of, shown, shown)
+
+
+def _of_paths(key: Key, found: Grouping, shown: str) -> KeyRecoding:
+    one = _grouped(key, found.group_of, shown, found.by_level)
+    named = tuple(dict.fromkeys([*level_names(key), *found.by_level]))
+    return replace(one, named=named, labels=found.labels, title=found.title)
 
 
 def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
@@ -479,7 +504,7 @@ def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
         If a level of the key is in no row, or in several.
     """
     where = f"Key {key.name!r}, hierarchy {hierarchy.name}"
-    names, row_of = level_names(key), dict[int, int]()
+    levels, names, row_of = Levels(key=key), level_names(key), dict[int, int]()
     meant = codes_called(key)
     for row, text in enumerate(hierarchy.levels):
         for code in meant(text):
@@ -490,9 +515,11 @@ def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
                 )
             row_of[code] = row
     if n_lacking := len(names) - len(row_of):
+        shown = levels.shown({*range(len(names))} - {*row_of})
         raise SpecError(
             f"{where}: {n_lacking:,} of the {len(names):,} levels of the key "
-            f"{'is' if n_lacking == 1 else 'are'} in no row; add a row for each."
+            f"{'is' if n_lacking == 1 else 'are'} in no row{shown and f' ({shown})'}; add a row "
+            "for each."
         )
     # Levels of the file by their values there; others as the hierarchy has them, for other files.
     by_row = {row: names[code] for code, row in row_of.items()}
@@ -507,7 +534,9 @@ def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
         named: list[str | None] = [groups[row_of[code]] for code in range(len(names))]
         text = f"in the groups of column {column} of {hierarchy.name}"
         by_level = dict(zip(texts, groups, strict=True))
-        found.append(replace(_grouped(key, named, text, by_level), named=tuple(texts)))
+        title = hierarchy.titles[column - 2] if column - 2 < len(hierarchy.titles) else ""
+        one = _grouped(key, named, text, by_level)
+        found.append(replace(one, named=tuple(texts), labels=hierarchy.labels, title=title))
     return found
 
 

@@ -170,7 +170,9 @@ def released(
             columns.append(column)
             continue
         key = microdata.keys[j]
-        written = _written(microdata, key, one, column, (known or {}).get(name, {}))
+        # Groups of a code system have its codes, unless a plan or the file has others.
+        own = {group: group for group in one.labels}
+        written = _written(microdata, key, one, column, own | dict((known or {}).get(name, {})))
         columns.append(_column(column, key, one, written, of_kept[j], shown[j], nothing))
         letters[name] = _letters(letters.get(name), written, of_kept[j], shown[j], nothing)
         codes_of[name] = dict(zip(written.groups.names, written.values, strict=True))

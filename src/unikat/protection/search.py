@@ -415,14 +415,18 @@ class Search:
 def losses(choices: Sequence[Choices], weights: Sequence[float] | None = None) -> Float64:
     """Share of the information that every plan loses, an axis for each key.
 
-    The entropy that the keys lose, over the entropy that they have, each counted with its weight.
+    Of each key the share of its own entropy that is lost, and of these the root of the mean square,
+    each key counted with its weight. So keys of many levels do not count more, and one that is left
+    out counts more than the same loss spread over several: by the sum of bits the best plans have
+    ages in single years and no sex, by the mean share every other key and no age.
     """
     each = np.ones(len(choices)) if weights is None else np.asarray(weights, np.float64)
-    whole = float(sum(w * one.entropy for w, one in zip(each, choices, strict=True)))
+    whole = float(sum(w for w, one in zip(each, choices, strict=True) if one.entropy > 0.0))
     found = np.zeros(())
     for w, one in zip(each, choices, strict=True):
-        found = np.add.outer(found, w * one.lost / max(whole, 1e-300))
-    return np.minimum(found, 1.0)
+        share = one.lost / max(one.entropy, 1e-300)
+        found = np.add.outer(found, w * share**2 / max(whole, 1e-300))
+    return np.sqrt(np.minimum(found, 1.0))
 
 
 class Frontier(NamedTuple):

@@ -36,6 +36,8 @@ class EvaluationSpec(Spec):
     """
 
     command: ClassVar[str] = "evaluate evaluation.toml"
+    # Its own option of this name is another one.
+    without: ClassVar[tuple[str, ...]] = ("data.levels",)
     format_version: Literal["unikat.evaluation-spec/1"] = Field(
         default="unikat.evaluation-spec/1", alias="schema"
     )

@@ -44,6 +44,8 @@ class PlanKey(Table):
     """Codes that the file declares missing, and that are levels."""
     made_valid: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """Groups of valid levels that join levels which are declared missing: the labels of these."""
+    groups: Mapping[str, str] = Field(default_factory=dict)
+    """Where groups have codes of a code system as names: what these mean."""
     codes: Mapping[str, int | str] = Field(default_factory=dict)
     """Where the column holds codes that have labels: the code of each group."""
     whole_numbers: bool | None = None
@@ -54,11 +56,12 @@ class PlanKey(Table):
     @classmethod
     def _of_any_records(cls, rule: str | Mapping[str, str] | None) -> Any:
         call = Call.of(rule) if isinstance(rule, str) else None
-        of_any = call is not None and call.word in ("width", "cut", "top", "bottom")
+        of_any = call is not None and call.word in ("width", "cut", "top", "bottom", "prefix")
         if isinstance(rule, str) and rule != LEFT_OUT and not of_any:
             raise ValueError(
                 f"{shown(rule)} is no rule of a plan, which does the same to any records; write "
-                f"width(10), cut(18,65), top(80), bottom(20), '{LEFT_OUT}', or groups by level"
+                f"width(10), cut(18,65), top(80), bottom(20), prefix(2), '{LEFT_OUT}', or groups "
+                "by level"
             )
         return rule
 

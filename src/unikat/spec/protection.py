@@ -12,6 +12,7 @@ from unikat.errors import brief, shown
 from unikat.language.keys import column_of
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.columns import ColumnRoles, check_roles
+from unikat.spec.level_kinds import Apart
 from unikat.spec.limits import Limit
 from unikat.spec.models import AUTO, HOUSEHOLDS, either, models_with
 from unikat.spec.numeric import NumericByColumn, methods_of
@@ -112,6 +113,7 @@ class ProtectionSpec(AssessmentSpec):
             form="run",
         ),
     ] = Field(default={})
+    apart: Apart = Field(default={})
     recodings: Annotated[
         dict[str, tuple[Any, ...]],
         BeforeValidator(recodings_of),
@@ -133,9 +135,8 @@ class ProtectionSpec(AssessmentSpec):
         BeforeValidator(one_of_each),
         Option(
             "TEXT",
-            "Do this recoding instead of searching one: 'age: width(10); region: left out'. Other "
-            "keys stay.",
-            "searched for a target",
+            "Do this instead of searching: 'age: width(10); region: left out'. Other keys stay.",
+            "searched",
             first=True,
             accepts="str | Mapping[str, Any]",
             form="key",

@@ -19,6 +19,7 @@ from pydantic import (
 from unikat.errors import SpecError, check_column_name, has_surrogates, shown
 from unikat.language.keys import split_keys
 from unikat.spec.addresses import checked_address, database_name
+from unikat.spec.level_kinds import LevelKinds
 from unikat.spec.limits import Limit
 from unikat.spec.missing import Code, read_missing_values
 from unikat.spec.models import either, models_with
@@ -121,6 +122,7 @@ class DataSpec(FileSpec):
         ),
     ] = ()
     """Values that mean missing, besides the format's own."""
+    levels: LevelKinds = Field(default={})
 
     @property
     def name(self) -> str | None:

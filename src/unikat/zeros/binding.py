@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Generic, NoReturn, TypeVar
 
+from unikat.data.spans import Interval
 from unikat.errors import SpecError, brief, listed, suggest
 from unikat.language.rules import (
     Both,
@@ -24,7 +25,7 @@ from unikat.language.rules import (
     Not,
     refuse,
 )
-from unikat.zeros.levels import Interval, Levels, compare, is_number
+from unikat.zeros.levels import Levels, compare, is_number
 
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}

@@ -11,6 +11,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64
 from unikat.data.keys import MISSING
+from unikat.data.structure import order_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.zeros.conditions import Layout
@@ -210,7 +211,7 @@ class _Expected:
     def __init__(self, table: CellTable, zeros: Zeros | None, keys: tuple[int, ...]) -> None:
         self.table, self.keys = table, keys
         self.levels = [Levels(key=table.keys[j]) for j in keys]
-        all_orders = [levels.order for levels in self.levels]
+        all_orders = [order_of(levels.key) for levels in self.levels]
         self.ranks = [None if order is None else np.argsort(order) for order in all_orders]
         self.orders = [order if len(keys) == 2 else None for order in all_orders]
         shape = tuple(levels.n_named for levels in self.levels)
@@ -298,7 +299,7 @@ class _Expected:
     def filled(self, d: int, chosen: Bool) -> list[int]:
         """Levels of a set; with those between them that do not occur, where that closes gaps."""
         codes = np.flatnonzero(chosen).tolist()
-        order = self.levels[d].order
+        order = order_of(self.levels[d].key)
         if order is None or len(codes) < 2:
             return codes
         places = [place for place, code in enumerate(order) if chosen[code]]

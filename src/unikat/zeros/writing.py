@@ -8,10 +8,12 @@ from math import inf
 
 from unikat.data.keys import Key
 from unikat.data.numbers import number_shown
+from unikat.data.spans import Interval
+from unikat.data.structure import order_of
 from unikat.errors import SpecError
 from unikat.language.rules import WORDS, parse
 from unikat.zeros.conditions import Context
-from unikat.zeros.levels import Interval, Levels, is_number
+from unikat.zeros.levels import Levels, is_number
 
 _BARE = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 
@@ -78,7 +80,7 @@ def _meant(text: str, key: Key) -> set[int] | None:
 
 
 def _comparisons(name: str, levels: Levels, chosen: set[int]) -> list[str]:
-    order = levels.order
+    order = order_of(levels.key)
     if order is None or not levels.views or len(chosen) < 2:
         return []
     view: tuple[Interval, ...] = levels.views[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unikat.report.facts.columns import ColumnFacts
+from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.zeros import ZerosFacts
 
 
@@ -24,6 +25,8 @@ class KeyCount:
     n_levels: int
     n_missing: int
     """Records in which it is missing."""
+    levels: LevelsFacts | None = None
+    """How its levels were understood; None of runs that recode nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

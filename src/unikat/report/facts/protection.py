@@ -14,6 +14,7 @@ from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
 from unikat.report.facts.columns import ColumnFacts, LeftOver
 from unikat.report.facts.committee import KeyShares, bins
+from unikat.report.facts.levels import LevelsFacts
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Verdict, smallest
 from unikat.risk.measures import TAUS
@@ -74,6 +75,12 @@ class PlanFacts:
 
     recodings: dict[str, str]
     """What is done, by key; keys that stay as they are excepted."""
+    unchanged: tuple[str, ...]
+    """Keys that stay as they are."""
+    titles: dict[str, str]
+    """What the groups of some keys are: `ISCO-08 major group`; `years` of ages."""
+    n_groups: dict[str, int]
+    """Levels that are left of each key that is recoded."""
     lost: float
     """Share of the information of the keys that the plan loses, 0 to 1."""
     share: float
@@ -92,8 +99,12 @@ class PlanFacts:
     @classmethod
     def of(cls, plan: Plan, risk: RiskFacts, utility: Utility, share: float, chosen: bool) -> Self:
         """Take what a plan and the estimate of its risk tell."""
+        changed = [one for one in plan.recoding.keys if one.changes]
         return cls(
-            recodings={one.name: one.text for one in plan.recoding.keys if one.changes},
+            recodings={one.name: one.text for one in changed},
+            unchanged=tuple(one.name for one in plan.recoding.keys if not one.changes),
+            titles={one.name: one.title for one in changed if one.title},
+            n_groups={one.name: one.key.n_levels for one in changed if one.key is not None},
             lost=plan.lost,
             share=share,
             # The pictures are of the file as it was and as it is released.
@@ -244,6 +255,8 @@ class ProtectionSummary:
     it ended by itself, so that no plan that reaches the target loses less."""
     n_states: int
     """States of the posterior by which the risk of the plans was computed."""
+    levels: tuple[LevelsFacts, ...]
+    """How the levels of each key were understood, and why."""
     columns: tuple[ColumnChange, ...]
     """What was done to each key."""
     other_columns: tuple[ColumnFacts, ...]

@@ -12,11 +12,11 @@ from unikat.report.pages.canvas import Canvas, Drawing, drawing, line_height, ti
 from unikat.report.pages.template import fill
 from unikat.report.text.columns import column_rows
 from unikat.report.text.numeric import linkage_rows, numeric_rows
+from unikat.report.text.plan_words import plan_words
 from unikat.report.text.protection import (
     beyond,
     joined_rows,
     plan_rows,
-    plan_words,
     risk_rows,
     scenario_rows,
     table_rows,

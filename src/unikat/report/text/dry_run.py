@@ -10,6 +10,7 @@ from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, Span
 from unikat.report.text.columns import proposed_words
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import columns, listed, localised, number
+from unikat.report.text.plan_words import level_words
 from unikat.report.text.words import say
 from unikat.report.text.zeros import terminal_sentence
 
@@ -20,6 +21,8 @@ MOST_KEYS = 12
 def lines(facts: DryRunFacts) -> list[str]:
     """Say what a run would do, in lines."""
     found = [*_wrapped(_data(facts)), *_wrapped(_missing(facts))]
+    if levels := [key.levels for key in facts.keys if key.levels is not None]:
+        found += _wrapped(say("dry_run.levels", levels=level_words(levels)))
     found += _wrapped(terminal_sentence(facts.zeros))
     for said in proposed_words(facts.other_columns):
         found += _wrapped(said)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 
 from unikat.errors import option
-from unikat.language.keys import Call
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import (
     PerturbationFacts,
@@ -24,10 +23,9 @@ from unikat.report.text.numbers import (
     interval,
     number,
     percent,
-    significant,
     some,
-    with_percent,
 )
+from unikat.report.text.plan_words import assumed_words, level_words, plan_words
 from unikat.report.text.sentences import first, two_counts
 from unikat.report.text.track_record import SEARCHED
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
@@ -54,7 +52,7 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
             by=say(shown and "protection.by_shown"),
             lost=found.lost,
         ),
-        "plan": speak("protection.plan", plan=plan_words(found.chosen)),
+        "plan": speak("protection.plan", plan=plan_words(found.chosen, unchanged=True)),
         "lost": speak("protection.lost"),
         "tables": speak(
             "protection.tables",
@@ -62,6 +60,11 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
         ),
         "columns": columns_sentence(found.other_columns),
         "left_over": left_over_sentence(found.other_columns, found.left_over),
+        "levels": say(
+            "protection.levels",
+            levels=level_words(found.levels),
+            assumed=assumed_words(found.levels),
+        ),
     }
     if not found.keys_stay and (found.perturbation is None or found.chosen.recodings):
         # Perturbed values are not taken for true: without recoding nothing was fitted again.
@@ -187,34 +190,6 @@ def _warnings(found: ProtectionSummary) -> tuple[str, ...]:
         *(numeric.warnings(found.numeric) if found.numeric else ()),
         *(say(f"protection.warning.{code}", n=found.n_not_assessed) for code in codes if code),
     )
-
-
-def plan_words(plan: PlanFacts) -> str:
-    """Say what a plan does: `age in groups of 10, region left out`."""
-    parts = [key_words(name, text) for name, text in plan.recodings.items()]
-    if plan.share < 1.0:
-        parts.insert(0, say("protection.key.sampled", share=plan.share))
-    if plan.suppress is not None:
-        rule, n = named(plan.suppress), plan.n_suppressed
-        parts.append(say("protection.key.suppressing", rule=rule, n=n))
-    return ", ".join(parts) or say("protection.key.nothing")
-
-
-def key_words(name: str, text: str) -> str:
-    """Say what is done to a key.
-
-    Examples
-    --------
-    >>> key_words("age", "width(10)"), key_words("place", "rare(0.05)")
-    ('age in groups of 10', 'place: levels under 5% joined')
-    """
-    found = Call.of(text)
-    if found is None:
-        return say("protection.key.plain", name=name, argument=text)
-    rule, argument = found.word, ",".join(found.arguments)
-    share = float(argument) if rule in ("rare", "bands") else 0.0
-    part = with_percent(significant(100.0 * share, 3))
-    return say(f"protection.key.{rule}", name=name, argument=argument, part=part)
 
 
 def risk_rows(

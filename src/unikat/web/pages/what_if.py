@@ -415,13 +415,13 @@ def frontier(request: Request) -> Response:
 
 def _frontier(state: _State) -> Markup:
     from unikat.report.text.numbers import number, percent
-    from unikat.report.text.protection import key_words
+    from unikat.report.text.plan_words import key_words
 
     question = state.explorer.frontier()
     points = []
     if question.answer is not None and question.answer["kind"] == "frontier":
         for one in question.answer["points"]:
-            rules = ", ".join(key_words(name, rule) for name, rule in one["rules"].items())
+            rules = "; ".join(key_words(name, rule) for name, rule in one["rules"].items())
             tau1 = one["tau1"]
             words = (
                 f"τ1 {number(tau1['mean'])} ({number(tau1['lower'])} to {number(tau1['upper'])}), "

@@ -1,0 +1,155 @@
+"""The grammar of kinds of levels, `EDU: ordered; ISCO: isco08`, and of levels that stay apart.
+
+::
+
+    levels = NAME ":" kind { ";" NAME ":" kind }
+    kind   = "nominal" | "ordered" | "numeric" | "age" | SYSTEM | "prefix(" n { "," n } ")" | file
+    file   = "file(" PATH ")"
+    apart  = NAME ":" LEVEL "," LEVEL { "," LEVEL } { ";" ... }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+
+from unikat.errors import listed, shown, suggest
+from unikat.language.keys import Call, entries_of, split_keys
+from unikat.spec.option import Asked, Option, plain
+from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, with_paths
+
+PLAIN = ("nominal", "ordered", "numeric", "age")
+"""Kinds that need no list: any order, neighbours, numbers, years of age."""
+SYSTEMS = {
+    "isco08": "occupations, ISCO-08",
+    "isced2011": "education, ISCED 2011",
+    "nace2": "industries, NACE Rev. 2",
+    "isic4": "industries, ISIC Rev. 4",
+    "icd10": "diseases, ICD-10",
+    "nuts2024": "regions, NUTS 2024",
+    "iso3166": "countries, ISO 3166",
+    "soc2018": "occupations, US SOC 2018",
+    "us_states": "states of the US",
+}
+"""Code systems of the package, `data/trees`, and what they are of."""
+FORMS = (
+    f"nominal, ordered, numeric, age, a code system ({', '.join(SYSTEMS)}), prefix(1,2) for codes "
+    "that begin with their group, or file(tree.csv)"
+)
+
+
+def checked_kind(kind: object) -> str:
+    """Return a kind as it is written.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    text = kind.strip() if isinstance(kind, str) else ""
+    if text.lower() in PLAIN or text.lower() in SYSTEMS:
+        return text.lower()
+    if hierarchy_file(text) is not None or prefixes(text):
+        return text
+    near = suggest(text, [*PLAIN, *SYSTEMS])
+    raise ValueError(f"{shown(kind)} is no kind of levels; write {FORMS}.{near}".rstrip("."))
+
+
+def prefixes(kind: str) -> tuple[int, ...]:
+    """Return the lengths of `prefix(1,2)`, in rising order; none of other kinds.
+
+    Examples
+    --------
+    >>> prefixes("prefix(3,1)"), prefixes("ordered")
+    ((1, 3), ())
+    """
+    call = Call.of(kind)
+    if call is None or call.word != "prefix":
+        return ()
+    numbers = call.numbers
+    if not numbers or not all(number.is_integer() and 1 <= number <= 100 for number in numbers):
+        return ()
+    return tuple(sorted({int(number) for number in numbers}))
+
+
+def _by_key(value: object) -> object:
+    """Read `EDU: ordered; ISCO: isco08`; a mapping stays."""
+    if not isinstance(value, str):
+        return value
+    entries = entries_of(value, last=True)
+    if not all(name and kind for name, kind in entries):
+        raise ValueError(
+            "name each key and the kind of its levels, as in 'EDU: ordered; ISCO: isco08'"
+        )
+    return dict(entries)
+
+
+def _checked(levels: dict[str, str]) -> dict[str, str]:
+    return {name: checked_kind(kind) for name, kind in levels.items()}
+
+
+def _read(value: Any, _: Asked) -> Any:
+    try:
+        return with_paths(_by_key(plain(value)), lambda path: Path(given_path(path)), texts=True)
+    except ValueError:
+        # The specification says what is wrong.
+        return value
+
+
+LevelKinds = Annotated[
+    dict[str, str],
+    BeforeValidator(_by_key),
+    AfterValidator(_checked),
+    NamesFiles,
+    Option(
+        "TEXT",
+        "Kinds of the levels of some keys, where the file does not tell: 'EDU: ordered; ISCO: "
+        f"isco08; REGION: nominal'. A kind is {FORMS}. Recodings of protect follow it.",
+        "found from the file",
+        accepts="str | Mapping[str, str]",
+        read=_read,
+        form="keys",
+    ),
+]
+"""Kind of the levels, by key."""
+
+
+def _sets(value: object) -> object:
+    """Read `STATUS: unemployed, employed; EDU: 1, 5`; a mapping stays."""
+    if isinstance(value, Mapping):
+        return {
+            name: split_keys(levels) if isinstance(levels, str) else [str(one) for one in levels]
+            for name, levels in value.items()
+        }
+    if not isinstance(value, str):
+        return value
+    return {name: split_keys(levels) for name, levels in entries_of(value)}
+
+
+def _several(apart: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    for name, levels in apart.items():
+        if not name or len(set(levels)) < 2:
+            raise ValueError(
+                f"levels that stay apart are two or more of a key, and {shown(name or 'a key')} "
+                f"has {listed(list(levels)) or 'none'}; write 'STATUS: unemployed, employed'"
+            )
+    return apart
+
+
+Apart = Annotated[
+    dict[str, tuple[str, ...]],
+    BeforeValidator(_sets),
+    AfterValidator(_several),
+    Option(
+        "TEXT",
+        "Levels that no recoding joins with each other: 'STATUS: unemployed, employed; EDU: 1, 5', "
+        "by value or label. Their key is not left out.",
+        "any may be joined",
+        accepts="str | Mapping[str, Sequence[Any]]",
+        form="key",
+    ),
+]
+"""Levels that are never joined with each other, by key."""
