@@ -89,7 +89,7 @@ def fails(secret: str) -> None:
 def test_the_place_in_a_worker_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    def run(*_: Any) -> None:
+    def run(*_: Any, **__: Any) -> None:
         list(run_tasks(fails, [SECRET] * 2, 2))
 
     monkeypatch.setattr("unikat.jobs.job.write_page", run)
@@ -110,7 +110,7 @@ def test_ctrl_c_is_told_from_the_end_of_a_file(
 def test_warnings_of_libraries_are_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    def warn(*_: Any) -> None:
+    def warn(*_: Any, **__: Any) -> None:
         warnings.warn(SECRET, stacklevel=1)
         logging.getLogger("library").warning(SECRET)
         raise OutputError("There is nothing.")
@@ -127,7 +127,7 @@ def test_warnings_of_libraries_are_not_shown(
 def test_ctrl_c_that_others_turned_into_an_error_is_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    def turned(*_: Any) -> None:
+    def turned(*_: Any, **__: Any) -> None:
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:
@@ -171,7 +171,7 @@ def test_a_request_to_end_is_like_ctrl_c(
     number = getattr(signal, name)
     before = signal.getsignal(number)
 
-    def ended(*_: Any) -> None:
+    def ended(*_: Any, **__: Any) -> None:
         signal.raise_signal(number)
 
     monkeypatch.setattr("unikat.jobs.job.write_page", ended)

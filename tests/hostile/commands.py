@@ -56,6 +56,8 @@ _GOOD = {
     "--weights-of-keys": ("AGE=2,SEX=0.5", "AREA=0"),
     "--tables": ("AGE,SEX; WORK,AREA", "SEX,WORK,INCOME"),
     "--scenarios": ("scenarios.toml",),
+    "--numeric": ("INCOME: microaggregate(3)", "INCOME: top(90%), round(10, random), noise(5%)",
+                  "INCOME: microaggregate(2, by=SEX+AREA), swap(5%)"),
     "--perturbation-seed": ("1", "0"),
     "--margins": ("margins.csv",),
 }  # fmt: skip

@@ -214,7 +214,7 @@ def test_a_frame_and_its_specification_give_the_same_plan(
         (("--target", "k >= 1000"), "No recoding reaches k >= 1000"),
         (
             ("--target", "tau1 <= 5", "--model", "households", "--household", "id"),
-            "persons as records",
+            "number of households",
         ),
     ],
 )

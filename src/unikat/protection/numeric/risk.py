@@ -53,7 +53,7 @@ def near(true: Float64, released: Float64) -> Near:
 
     Examples
     --------
-    >>> found = near(np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.4, 15.0]))
+    >>> found = near(np.array([0.0, 10.0, 20.0]), np.array([0.0, 10.3, 15.0]))
     >>> found.deviations.tolist(), found.share.tolist()
     ([True, True, False], [True, True, False])
     """
