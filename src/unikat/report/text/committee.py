@@ -10,6 +10,7 @@ from unikat.report.facts.committee import KeyShares
 from unikat.report.facts.protection import ProtectionSummary, RiskFacts
 from unikat.report.text import check, protection
 from unikat.report.text.numbers import level, number, some
+from unikat.report.text.plan_words import key_words
 from unikat.report.text.verdict import VerdictText, named
 from unikat.report.text.words import say
 
@@ -88,7 +89,7 @@ def _of_protection(found: ProtectionSummary) -> Told:
         limits=_fitting(picked[1:], MOST_LIMITS),
         done=[say("committee.lost", lost=found.lost), *done],
         keys=rows[:MOST_KEYS],
-        left=_some(found.warnings, [said["columns"]]),
+        left=_some(found.warnings, [said[one] for one in ("columns", "left_over") if one in said]),
         assumptions=_assumptions(
             found.population_size, [one.name for one in found.keys], found.model, found.level
         ),
@@ -130,15 +131,18 @@ def _fitting(rows: Sequence[tuple[str, ...]], most: int) -> list[tuple[str, ...]
 
 def _some(texts: Sequence[str], last: Sequence[str]) -> list[str]:
     """Sentences for which there is room, how many others there are, and those that come last."""
-    if len(texts) <= MOST_WARNINGS:
+    room = MOST_WARNINGS + 1 - len(last)
+    if len(texts) <= room:
         return [*texts, *last]
-    more = say("committee.more_rows", n=len(texts) - MOST_WARNINGS)
-    return [*texts[:MOST_WARNINGS], more, *last]
+    more = say("committee.more_rows", n=len(texts) - room)
+    return [*texts[:room], more, *last]
 
 
 def _key_row(found: ProtectionSummary, one: KeyShares) -> KeyRow:
-    done = found.chosen.recodings.get(one.name)
-    words = say("committee.unchanged") if done is None else done
+    plan, words = found.chosen, say("committee.unchanged")
+    if (done := plan.recodings.get(one.name)) is not None:
+        title, n_groups = plan.titles.get(one.name, ""), plan.n_groups.get(one.name)
+        words = key_words("", done, title=title, n_groups=n_groups)
     before = sum(share > 0.0 for share in one.before)
     after = sum(share > 0.0 for _, share in one.after)
     cost = say("committee.cost.levels", before=before, after=after)
