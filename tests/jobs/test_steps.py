@@ -7,6 +7,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -156,7 +157,7 @@ def test_every_type_of_a_public_signature_is_public() -> None:
             }
     assert {"fit", "tabulate", "recode", "Microdata.tabulate"} <= set(functions)
     # Imported for types alone.
-    known = vars(typing) | public | {"pa": pa, "DataTree": Any}
+    known = vars(typing) | public | {"pa": pa, "DataTree": Any, "duckdb": duckdb}
     assert [
         (name, kind.__qualname__)
         for name, function in functions.items()

@@ -102,8 +102,8 @@ def attack(found: Any, folder: Path) -> None:
 def protect(found: Any, folder: Path) -> None:
     """Recode or perturb FILE to reach a target with the least loss of information.
 
-    Writes protected, in the format of FILE, report.html, protect.json, plans.parquet, plan.toml and
-    protect.toml into DIR. To do the same to another file: unikat apply plan.toml FILE2 --out FILE3.
+    Writes the protected file, its report, committee.html and plan.toml into DIR. Another file:
+    unikat apply plan.toml FILE2 --out FILE3.
     """
     from unikat.report.text.columns import risk_rows
     from unikat.report.text.numbers import columns

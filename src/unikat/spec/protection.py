@@ -70,7 +70,7 @@ class ProtectionSpec(AssessmentSpec):
             "What the protected file has to reach: 'tau1 <= 5' or 'tau2 <= 20' (upper end of the "
             "interval), 'tau1_estimate <= 5', 'r1 <= 0.2', 'records(r1 > 0.2) <= 10', 'k >= 3' or "
             "'population_k >= 5'. Exit code 3 if it is not met, or not known.",
-            "required, unless told what to do",
+            "required, or what to do",
             first=True,
             form="run",
         ),
@@ -104,10 +104,9 @@ class ProtectionSpec(AssessmentSpec):
         ColumnRoles,
         Option(
             "TEXT",
-            "Roles of columns that are no keys: 'pid: identifier; income: sensitive; note: "
-            "removed; x: other'. Identifiers are removed, 'linked(KEY)' follows the recoding of a "
-            "key, and 'other' is copied.",
-            "proposed for each column, with the reason",
+            "Roles of other columns: 'pid: identifier; income: sensitive; x: other'. Identifiers "
+            "are removed.",
+            "proposed",
             first=True,
             accepts="str | Mapping[str, str]",
             form="run",
@@ -158,8 +157,8 @@ class ProtectionSpec(AssessmentSpec):
         str | None,
         Option(
             "TEXT",
-            "Then set the fewest values missing so that every record reaches 'r1 <= 0.2', or "
-            "'k >= 3'; 'search' weighs them against coarser keys.",
+            "Set the fewest values missing so that all records reach 'r1 <= 0.2' or 'k >= 3'; or "
+            "'search'.",
             first=True,
             form="run",
         ),

@@ -13,6 +13,7 @@ import pytest
 
 from report.browser import assert_sound, layout
 from report.estimates import estimate, provenance, spec, summarise, table
+from unikat.report.facts import committee
 from unikat.report.pages import figures
 from unikat.report.pages.assessment import render
 from unikat.report.pages.canvas import Drawing
@@ -216,7 +217,7 @@ def test_figures_hold_for_no_records() -> None:
 
 def test_the_histogram_holds_all_but_the_last_tails() -> None:
     values = np.random.default_rng(1).poisson(50, 4000).astype(float)
-    edges = figures._edges(values)
+    edges = committee.edges(values)
     inside = (values >= edges[0]) & (values < edges[-1])
     assert inside.mean() > 0.998
     assert len(edges) <= 46
