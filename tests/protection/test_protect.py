@@ -318,7 +318,7 @@ def test_suppression_makes_every_record_safe(tmp_path: Path, suppress: str) -> N
         tmp_path / "people.csv", keys=KEYS, population_size=3000, target="tau1 <= 20",
         suppress=suppress, keep="sex", model="latent-class", max_sweeps=100, chains=2, workers=1,
         recodings={"age": ["width(10)", "width(20)"], "region": ["rare(0.2)"], "education": []},
-        out=tmp_path / "out",
+        columns="id: other", out=tmp_path / "out",
     )  # fmt: skip
     before = found.summary
     assert before.suppression is not None
