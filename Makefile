@@ -17,7 +17,7 @@ PLACE := $(shell pwd | cksum | cut -d ' ' -f 1)
 CORE := .venv/.core-$(PLACE)
 DEV := .venv/.dev-$(PLACE)
 
-.PHONY: help demo test test-statistical check lint format types docs env clean
+.PHONY: help demo test test-statistical check lint format types docs reproduce env clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test-statistical   run the slow ones: laws of samplers, kills, documentation, browser"
 	@echo "make check  lint, types, and the tests of what changed since the last commit"
 	@echo "make lint | format | types | docs   the other checks"
+	@echo "make reproduce   the papers' tables from ../shared/data; what is there is not made again"
 	@echo "make env    prepare .venv for development;  make clean   remove it"
 
 # The demo needs no development tools, but an environment that has them serves as well.
@@ -56,6 +57,11 @@ types: $(DEV)
 docs: $(DEV)
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# Interrupted, it goes on where it stopped; ARGS="--only paper1-table3 --again" repeats an entry.
+reproduce: $(DEV)
+	@$(BIN)/python benchmarks/reproduce.py $(ARGS)
+	@$(BIN)/python benchmarks/reproduction_page.py
 
 env: $(DEV)
 

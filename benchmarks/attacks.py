@@ -1,15 +1,19 @@
 """Attacks on synthetic files: seconds, and how often they find something where there is nothing.
 
     python benchmarks/attacks.py --only speed
-    python benchmarks/attacks.py --only unknown
+    python benchmarks/attacks.py --only unknown --records 10000
+    python benchmarks/attacks.py --only rho --draws 100 --repeats 8 --sweeps 4000
     python benchmarks/attacks.py --only households --draws 500
     python benchmarks/attacks.py --only alarms --repeats 200
 
 speed: all attacks without a model on 50,000 records of ten keys with a control file of the same
 size. unknown: the attack with all other records known, 3,500 combinations with 25 candidates, five
-synthetic files, 500 draws of each fit, without the sweeps between the draws. households: the same
-of Argentine households (their data in ../shared/data) with two rules, two synthetic files and
---draws effective draws of each of three fits, by two chains of at most --sweeps sweeps. alarms:
+synthetic files of the original's law (or, with --copies, of copies of its records), until every
+record is sure or --sweeps or --seconds of a fit are reached. rho: how the printed
+standard errors of log rho compare with its spread over --repeats runs, on three real files.
+households: the attack of Argentine
+households (their data in ../shared/data) with two rules, two synthetic files and
+--draws for `sampling.ess`, by two chains of at most --sweeps sweeps, in one process. alarms:
 original, synthetic and control file are independent samples of one population, so that every
 attack that succeeds more often at the original is a false alarm; or, with --unequal, the control
 file has half the records. The population is the census data in ../shared/data where they are, else
@@ -19,6 +23,7 @@ simulated.
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections import Counter
 
@@ -94,68 +99,137 @@ def speed(options: argparse.Namespace) -> None:
     print_table(["synthetic file", "seconds", f"attacks of {len(found)} that succeed"], rows)
 
 
+def print_parts(fits) -> None:
+    """Print what each part of each fit takes."""
+    inner = fits._Fit._sampled
+
+    def sampled(fit, *args):
+        begun, before = time.perf_counter(), time.process_time()
+        draws = inner(fit, *args)
+        print(
+            f"{fit.name}: {draws.n_sweeps:,} sweeps of each chain, every {draws.thin} looked at, "
+            f"{draws.stop_reason}: {time.perf_counter() - begun:.1f} s, "
+            f"{time.process_time() - before:.1f} processor seconds",
+            flush=True,
+        )
+        return draws
+
+    fits._Fit._sampled = sampled
+
+
 def unknown(options: argparse.Namespace) -> None:
-    """Time the attack with all other records known, by the draws of six fits."""
-    from unikat import CellTable, Key, LatentClass
-    from unikat.models.base import Stream
-    from unikat.synthesis.attacks.posterior import (
-        CandidateRatios,
-        Mean,
-        after,
-        joined_table,
-        log_priors,
-        neighbours,
-    )
+    """Time the attack with all other records known, until every record is sure; in one process."""
+    from unikat import CellTable, Key
+    from unikat.inference.backends import Workers
+    from unikat.inference.chains import Plan, StopRule
+    from unikat.models.named import build_model
+    from unikat.studies.auto import Execution
+    from unikat.synthesis.attacks import fits
+    from unikat.synthesis.attacks.persons import one_unknown
+    from unikat.synthesis.attacks.posterior import Fitting
 
     levels = (9, 2, 5, 6, 4, 3, 2)
     generator = np.random.default_rng(1)
-    n = 10_000
+    n = options.records
     # Of twenty classes; independent keys would be split into hundreds of them.
-    classes = generator.integers(0, 20, n)
     profiles = [generator.dirichlet(np.full(k, 0.4), 20).cumsum(axis=1) for k in levels]
-    codes = np.stack(
-        [(generator.random(n)[:, None] > law[classes, :-1]).sum(axis=1) for law in profiles], 1
-    )
+
+    def drawn() -> np.ndarray:
+        classes = generator.integers(0, 20, n)
+        return np.stack(
+            [(generator.random(n)[:, None] > law[classes, :-1]).sum(axis=1) for law in profiles], 1
+        ).astype(np.int32)
+
+    codes = drawn()
     keys = [Key.of_size(f"K{j}", k) for j, k in enumerate(levels)]
     table = CellTable.from_codes(codes, keys, 10**6)
-    chosen = np.sort(generator.choice(table.n_cells, min(3_500, table.n_cells), replace=False))
-    candidates = neighbours(table.cells[chosen], levels)
-    made = [codes[generator.integers(0, n, n)].astype(np.int32) for _ in range(5)]
-    observer, model = CandidateRatios(candidates=candidates), LatentClass()
-    seconds, means = 0.0, []
-    for one in (table, *(joined_table(table, synthetic) for synthetic in made)):
-        data = model.prepare(one)
-        state, totals = model.init(Stream(1, 0, 0), data), observer.start()
-        for sweep in range(1, 101):
-            state, _ = model.step(Stream(1, 0, sweep), state, data, 2)
-        # Compiles what is not compiled yet.
-        observer.observe(Stream(1, 0, 100), model, state, data, observer.start())
-        for sweep in range(101, 101 + options.draws):
-            state, _ = model.step(Stream(1, 0, sweep), state, data, 2)
-            started = time.process_time()
-            observer.observe(Stream(1, 0, sweep), model, state, data, totals)
-            seconds += time.process_time() - started
-        means.append(Mean.of_sums(totals))
-    started = time.process_time()
-    records = table.cells[table.record_cell]
-    for prior in log_priors(candidates, means[0], records, levels).values():
-        _, _, effective = after(means[0], means[1:], prior)
-    seconds += time.process_time() - started
+    # Copies of records are what a generator makes that has learned them by heart.
+    made = [codes[generator.integers(0, n, n)] if options.copies else drawn() for _ in range(5)]
+    print_parts(fits)
+    started, spent = time.perf_counter(), time.process_time()
+    stop = StopRule(max_sweeps=options.sweeps, max_seconds=options.seconds)
+    how = Fitting(
+        label=options.model,
+        seed=1,
+        plan=Plan(n_chains=options.chains, stop=stop),
+        level=0.95,
+        execution=Execution(workers=Workers(n_workers=1)),
+    )
+    facts = one_unknown(build_model(options.model, {}), table, made, how).facts
     print(
-        f"{len(chosen):,} combinations, {candidates.possible.shape[1]} candidates, 5 files, "
-        f"{options.draws} draws of each of six fits: {seconds:.1f} processor seconds; effective "
-        f"number of draws {np.median(effective):.0f} (median), {effective.min():.0f} (smallest)"
+        f"{options.model}: {facts.n_persons:,} combinations of {n:,} records, "
+        f"{facts.n_candidates} candidates, 5 files: {time.perf_counter() - started:.0f} s, "
+        f"{time.process_time() - spent:.0f} processor seconds, load {os.getloadavg()[0]:.0f}. "
+        f"Standard error of log rho {facts.standard_error:.3f} (median), {facts.n_unknown} "
+        f"without a number; converged: {facts.converged}"
     )
 
 
-def households(options: argparse.Namespace) -> None:
-    """Attack households and persons in them, and time it."""
+def rho(options: argparse.Namespace) -> None:
+    """Compare the printed standard errors of log rho with its spread over runs, on real files."""
+    import unikat
+    from unikat.synthesis.attacks import posterior
+
+    # Fewer draws than a user takes tell as much of the ratio.
+    posterior.MOST_ERROR = options.most_error
+    census = pd.read_parquet(data_file("ny2000_clean_1000"))
+    acs = pd.read_parquet(data_file("acs2024_persons_northeast"), columns=KEYS[:7])
+    persons = {
+        "New York 2000": census.drop(columns="N", errors="ignore").sample(
+            options.records, random_state=1
+        ),
+        "ACS 2024": acs.assign(AGEP=acs.AGEP // 10).sample(options.records, random_state=1),
+    }
+    sampling = {"sampling.ess": options.draws, "sampling.rhat": 1.05}
+    rows = []
+    for name, frame in persons.items():
+        asked = {"keys": list(frame.columns), "workers": 1, "set": sampling}
+        for model in ("latent-class", "hdp"):
+            made = unikat.synthesize(frame, model=model, datasets=2, max_sweeps=1_000, **asked)
+            rows.append([name, model, *spread(options, frame, made, model=model, **asked)])
+            print(*rows[-1], sep=" | ", flush=True)
+    original, asked = homes_of(options)
+    made = unikat.synthesize(original, datasets=2, max_sweeps=1_000, **asked)
+    asked |= {"set": sampling, "workers": 1}
+    rows.append(["EPH households", "households", *spread(options, original, made, **asked)])
+    print_table(
+        ["file", "model", "records", "with a number", "median error", "spread / error", "median"],
+        rows,
+    )
+
+
+def spread(options: argparse.Namespace, frame, made, **asked):
+    """Records, share with a number, their median standard error, and how runs differ by it."""
     import unikat
 
+    runs = []
+    for seed in range(options.repeats):
+        found = unikat.attack(
+            frame, synthetic=made.frames, seed=seed, max_sweeps=options.sweeps, **asked
+        ).records
+        whole = found[found.variable.isna() & (found.prior == "uniform")]
+        runs.append(whole.set_index(["unit", "household", "record"])[["rho", "rho_se"]])
+    log_rho = np.log(np.stack([run.rho.to_numpy() for run in runs]))
+    error = np.stack([run.rho_se.to_numpy() for run in runs])
+    known = np.isfinite(log_rho).all(axis=0)
+    if not known.any():
+        return (log_rho.shape[1], "none", f"{np.median(error):.3f}", "–", "–")
+    ratio = np.var(log_rho[:, known], axis=0, ddof=1) / np.mean(error[:, known] ** 2, axis=0)
+    return (
+        log_rho.shape[1],
+        f"{np.isfinite(log_rho).mean():.1%}",
+        f"{np.median(error[:, known]):.3f}",
+        f"{np.sqrt(np.mean(ratio)):.2f}",
+        f"{np.sqrt(np.median(ratio)):.2f}",
+    )
+
+
+def homes_of(options: argparse.Namespace):
+    """Argentine households, and what is asked of them."""
     people = pd.read_parquet(data_file("eph_argentina_4_quarters"))
     people = people[people.YQ.min() == people.YQ]
     home = pd.factorize(people.HH)[0]
-    chosen = np.random.default_rng(1).choice(home.max() + 1, options.records, replace=False)
+    chosen = np.random.default_rng(1).choice(home.max() + 1, options.homes, replace=False)
     people = people.assign(HOME=home)[np.isin(home, chosen)]
     columns = ["HOME", "REGION", "CH03", "CH04", "CH06"]
     original = people.sort_values("HOME")[columns].reset_index(drop=True)
@@ -169,12 +243,25 @@ def households(options: argparse.Namespace) -> None:
         "chains": 2,
         "workers": 2,
     }
+    return original, asked
+
+
+def households(options: argparse.Namespace) -> None:
+    """Attack households and persons in them, and time it."""
+    import unikat
+
+    original, asked = homes_of(options)
+    asked |= {"workers": 1}
     made = unikat.synthesize(original, datasets=2, max_sweeps=1_000, **asked)
-    started = time.perf_counter()
+    from unikat.synthesis.attacks import fits
+
+    print_parts(fits)
+    started, spent = time.perf_counter(), time.process_time()
     found = unikat.attack(
         original,
         synthetic=made.frames,
         max_sweeps=options.sweeps,
+        max_seconds=options.seconds,
         set={"sampling.ess": options.draws},
         **asked,
     )
@@ -182,8 +269,8 @@ def households(options: argparse.Namespace) -> None:
     for facts in (found.summary.household_posterior, found.summary.posterior):
         print(
             f"{facts.n_persons} {facts.unit}s, {facts.n_candidates} candidates on average, "
-            f"{facts.n_unknown} without a number; effective number of draws "
-            f"{facts.effective_draws:.0f} (median); converged: {facts.converged}"
+            f"{facts.n_unknown} without a number; standard error of log rho "
+            f"{facts.standard_error:.3f} (median); converged: {facts.converged}"
         )
     rows = [
         [one.name, one.target, f"{one.rate.value:.1%}", f"{one.baseline.value:.1%}"]
@@ -191,7 +278,10 @@ def households(options: argparse.Namespace) -> None:
         if one.kind == "prior"
     ]
     print_table(["attack", "prior", "named first", "before"], rows)
-    print(f"{seconds:.0f} s with the attacks that need no model")
+    print(
+        f"{seconds:.0f} s with the attacks that need no model, {time.process_time() - spent:.0f} "
+        f"processor seconds, load {os.getloadavg()[0]:.0f}"
+    )
 
 
 def alarms(options: argparse.Namespace) -> None:
@@ -220,20 +310,25 @@ def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--only", choices=["speed", "unknown", "households", "alarms"], default="speed"
+        "--only", choices=["speed", "unknown", "rho", "households", "alarms"], default="speed"
     )
     parser.add_argument("--records", type=int, default=None)
+    parser.add_argument("--homes", type=int, default=100)
     parser.add_argument("--keys", type=int, default=6)
+    parser.add_argument("--model", default="hdp")
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--sweeps", type=int, default=40_000)
     parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--most-error", type=float, default=0.2)
+    parser.add_argument("--chains", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=None)
+    parser.add_argument("--copies", action="store_true")
     parser.add_argument("--unequal", action="store_true")
     options = parser.parse_args()
-    records = {"alarms": 2_000, "households": 100}
+    records = {"alarms": 2_000, "unknown": 10_000, "rho": 300}
     options.records = options.records or records.get(options.only, 50_000)
     print(machine())
-    run_of = {"speed": speed, "unknown": unknown, "households": households, "alarms": alarms}
-    run_of[options.only](options)
+    globals()[options.only](options)
 
 
 if __name__ == "__main__":

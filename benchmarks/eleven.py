@@ -66,11 +66,15 @@ PAPER = {
     "NP UM & noF": "random=dp:mean=unknown:fixed=none",
     "NP UM & I": "random=dp:mean=unknown:fixed=independence",
     "NP UM & II": "random=dp:mean=unknown:fixed=two-way",
+    "gamma NP & I": "random=gamma-dp:fixed=independence",
+    "gamma NP & II": "random=gamma-dp:fixed=two-way",
+    "gamma NP Emp & I": "random=gamma-dp:fixed=independence:empirical=true",
     "normal & O": "random=normal:fixed=none",
     "normal & I": "random=normal:fixed=independence",
     "normal & II": "random=normal:fixed=two-way",
 }
-"""Paper 3's eleven models, and its rows P with the normal effects that its text gives them."""
+"""Paper 3's eleven models, the gamma effects of its section 2 (with Emp: a Dirichlet process over
+Elamir and Skinner), and its rows P with the normal effects that its text gives them."""
 OTHERS = {
     "log-linear I": "loglinear:terms=independence",
     "log-linear II": "loglinear:terms=two-way",
@@ -82,6 +86,9 @@ OTHERS = {
     "Elamir-Skinner I": "elamir-skinner:terms=independence",
     "hdp": "hdp",
     "latent-class": "latent-class",
+    "Dirichlet O": "dirichlet-multinomial:terms=none",
+    "Dirichlet I": "dirichlet-multinomial:terms=independence",
+    "Dirichlet II": "dirichlet-multinomial:terms=two-way",
 }
 """Eq. 4 of the paper is Skinner-Holmes with the fit as the median."""
 MODELS = {label: f"mixed-effects:{options}" for label, options in PAPER.items()} | OTHERS

@@ -1,25 +1,30 @@
 """Protection: seconds, what-if against new fits and the truth, and targets against the truth.
 
     python benchmarks/protection.py --only speed
+    python benchmarks/protection.py --only joint
     python benchmarks/protection.py --only weighted --model hdp
     python benchmarks/protection.py --only smallest
     python benchmarks/protection.py --only what-if
     python benchmarks/protection.py --only subsample
     python benchmarks/protection.py --only suppressed --model auto:candidates=latent-class
+    python benchmarks/protection.py --only perturbed --records 1000
     python benchmarks/protection.py --only target --trials 50
 
 speed: the New York sample of 10,000 records and eight keys: what-if of single recodings by 400
-states; and the search and the frontier of 10,000 census records. weighted: processor time of the
+states; and the search and the frontier of 10,000 census records. joint: the same with shares of
+the records, and with perturbation and suppression allowed. weighted: processor time of the
 search of 2,000 records of six keys with weights, beside that of the fit. smallest: 120 made records
 of four keys protected to 'population_k >= 2' after 16 sweeps, as the fuzzer does. what-if: a sample
 of each of ten populations, ten recodings of each drawn from those that the program makes: what-if
 beside a new fit and the truth. subsample: 10%, 25% and 50% of the records of such samples, with
 and without recoding: τ1 and τ2 of the released records by the one fit, and the truth. suppressed:
 τ1 of the same samples after the values of records with r1 above a threshold are suppressed, and the
-truth. target: samples of the same populations protected to 'tau1 <= 5'; how often the true τ1 of
-the protected file is at most 5. --model auto takes minutes for a sample; --apart takes twelve
-populations of six other surveys. Targets have the calibration of `auto` that was learned without
-the survey of the population.
+truth. perturbed: the same samples after PRAM of one key and of two, and protected to a target with
+one key perturbed by 0.9, 0.7 or 0.5, which the search chooses: τ1 and τ2 of the file, and its
+correct unique matches with the population. target: samples of the same populations protected to
+'tau1 <= 5'; how often the true τ1 of the protected file is at most 5. --model auto takes minutes
+for a sample; --apart takes twelve populations of six other surveys. Targets have the calibration of
+`auto` that was learned without the survey of the population.
 """
 
 from __future__ import annotations
@@ -32,42 +37,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from accuracy import POPULATIONS as MEASURED
 from common import DATA, cell_table, data_file, machine, print_table
-from learning import without
-
-POPULATIONS = {
-    **{name: (source, keys.split(",")) for name, (source, keys) in MEASURED.items()},
-    "chile": (
-        "chile_census2024_sample25k",
-        ["region", "area", "sexo", "edad", "p23_est_civil", "p31_religion", "cine11"],
-    ),
-    "uk": (
-        "uk2011_teaching_srs_10k",
-        ["region", "sex", "age", "marital_status", "health", "ethnic_group", "religion"],
-    ),
-    "seattle": ("acs2016_seattle_relp", ["PUMA", "RELP", "AGEP", "SEX", "ESR", "RAC1P"]),
-}
-"""Files taken whole as populations, and their keys."""
-APART = {
-    f"{name}-{number}": (source, keys.split())
-    for name, source, *sets in (
-        ("pakistan", "pk_pslm2015", "REGION URBAN AGE SEX MARST EDUC EMPSTAT",
-         "REGION TENURE ROOMS AGE SEX REL READ"),
-        ("mexico", "mx_enut2019", "REGION LOCSIZE AGE SEX HEALTHINS",
-         "LOCSIZE ROOMS WATER CAR AGE SEX REL"),
-        ("spain-2011", "es_ecv2011", "REGION URBAN AGE SEX MARST EDUC ACTIVITY",
-         "REGION HHTYPE AGE SEX COB OCC HEALTH"),
-        ("spain-2017", "es_ense2017", "REGION STRATUM AGE SEX EDUC ACTIVITY",
-         "REGION HHTYPE CLASSPR AGE SEX REL"),
-        ("colombia", "co_geih2018_bogota", "STRATUM AGE SEX REL EDUC ACTIVITY",
-         "AGE SEX MAXEDUC OCC FIRMSIZE PENSION"),
-        ("bolivia", "bo_census1976_pando", "PROV AREA AGE SEX MARST LANG ACTIVITY",
-         "CANTON AGE SEX REL BIRTH OCC1 EMPSTAT"),
-    )
-    for number, keys in enumerate(sets, 1)
-}  # fmt: skip
-"""Likewise, of six other surveys."""
+from populations import APART, POPULATIONS, without_survey
 
 
 def speed(options: argparse.Namespace) -> None:
@@ -120,6 +91,61 @@ def speed(options: argparse.Namespace) -> None:
             ]
         )
     print_table(["what", "seconds"], [[what, f"{seconds:.2f}"] for what, seconds in rows])
+
+
+def joint(options: argparse.Namespace) -> None:
+    """Time the search among shares, recodings, perturbations and suppression."""
+    import unikat
+    from unikat.inference.chains import Plan, StopRule
+    from unikat.models.named import build_model
+    from unikat.protection.hierarchies import choices
+    from unikat.protection.release import Releases
+    from unikat.protection.released_plans import ReleasedPlans
+    from unikat.protection.search import Search, frontier
+    from unikat.protection.subsample import Shares
+    from unikat.protection.what_if import Posterior
+    from unikat.spec.limits import Limit
+    from unikat.spec.perturbation import perturbations_of
+    from unikat.studies.fit import fit
+
+    keys = ["AGEP", "SEX", "RAC1P", "MAR", "SCHL", "ESR", "CIT", "HISP"]
+    people = pd.read_parquet(data_file("acs2024_persons_northeast"), columns=keys)
+    whole = unikat.Design(population_size=len(people))
+    sample = people.sample(10_000, random_state=1)
+    table = unikat.read(sample, keys, whole, missing="level").tabulate()
+    posterior = Posterior.of(
+        fit(build_model(options.model, {}), table, plan=Plan(stop=StopRule(max_sweeps=600)))
+    )
+    target, shares = Limit.of(options.target), Shares.of([0.25, 0.5, 1.0], 10_000, seed=1)
+    search = Search.of(
+        choices(table), lambda one: posterior.value(one, target, 0.95), shares=shares
+    )
+    releases = Releases(
+        posterior=posterior, codes=table.cells[table.record_cell], assessed=np.arange(10_000),
+        weights=[1.0] * len(keys), level=0.95, weight_of_suppressed=3.0, shares=shares, seed=1,
+    )  # fmt: skip
+    pram = {"AGEP": (0.7, 0.9, 1.0), "SCHL": (0.7, 0.9, 1.0)}
+    rows, cpu, wall = [], time.process_time(), time.perf_counter()
+
+    def note(what: str) -> None:
+        nonlocal cpu, wall
+        rows.append([what, f"{time.process_time() - cpu:.1f}", f"{time.perf_counter() - wall:.1f}"])
+        cpu, wall = time.process_time(), time.perf_counter()
+
+    found = frontier(search, target, posterior.tau1)
+    lost = 1.0 if found.reached is None else found.reached.lost
+    note(f"search of {search.lost.size:,} plans, {found.n_looked_at:,} looked at, {lost:.3f} lost")
+    for suppress in (False, True):
+        plans = ReleasedPlans(
+            releases=releases, target=target, perturbations=perturbations_of(pram),
+            suppress=suppress,
+        )  # fmt: skip
+        best = plans.best(found.plans, lost)
+        said = "none is cheaper"
+        if best is not None:
+            said = f"{best.release.lost:.3f} lost by {best.release.pram}, {best.release.rule}"
+        note(f"perturbation{' and suppression' * suppress}: {len(plans.seen)} looks, {said}")
+    print_table(["what", "processor seconds", "seconds"], rows)
 
 
 def weighted(options: argparse.Namespace) -> None:
@@ -264,6 +290,17 @@ def random_recodings(table: Any, trial: int) -> list[Any]:
     return found
 
 
+def assessed(drawn: Sampled, options: argparse.Namespace, **more: Any) -> Any:
+    """The assessment of a sample."""
+    import unikat
+
+    return unikat.assess(
+        drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
+        model=options.model, max_sweeps=options.sweeps, progress=False, missing="level",
+        workers=options.workers, **more,
+    )  # fmt: skip
+
+
 def what_if(options: argparse.Namespace) -> None:
     """Compare what-if with new fits and with the truth."""
     import unikat
@@ -304,17 +341,13 @@ def what_if(options: argparse.Namespace) -> None:
 
 def subsample(options: argparse.Namespace) -> None:
     """Compare τ1 and τ2 of released shares of a sample with the truth."""
-    import unikat
     from unikat.protection.recoding import parse_recoding
     from unikat.protection.subsample import Shares
 
     rows, contained, errors, n = [], np.zeros(2, int), np.zeros(2), 0
     for trial, name in enumerate(POPULATIONS):
         drawn = Sampled.of(name, options.records, trial)
-        result = unikat.assess(
-            drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
-            model=options.model, max_sweeps=options.sweeps, progress=False, missing="level",
-        )  # fmt: skip
+        result = assessed(drawn, options)
         table = result.estimate.table
         shares = Shares.of([0.1, 0.25, 0.5], table.n_records, seed=trial)
         for recoding in (parse_recoding(table, {}), *random_recodings(table, trial)[:2]):
@@ -339,21 +372,16 @@ def subsample(options: argparse.Namespace) -> None:
 
 def suppressed(options: argparse.Namespace) -> None:
     """Compare τ1 after suppression by thresholds of r1 with the truth."""
-    import unikat
     from unikat.data.patterns import agreeing_sums
     from unikat.protection.perturbed import correct_matches
     from unikat.protection.recoding import parse_recoding
-    from unikat.protection.suppressed_plans import suppressed_values
+    from unikat.protection.release import suppressed_values
     from unikat.spec.limits import Limit
 
     rows = []
     for trial, name in enumerate(POPULATIONS):
         drawn = Sampled.of(name, options.records, trial)
-        result = unikat.assess(
-            drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
-            model=options.model, max_sweeps=options.sweeps, progress=False, missing="level",
-            workers=options.workers,
-        )  # fmt: skip
+        result = assessed(drawn, options)
         posterior, table = result._posterior, result.estimate.table
         recoding, codes = parse_recoding(table, {}), table.cells[table.record_cell]
         weights = [1.0] * table.n_keys
@@ -385,13 +413,93 @@ def suppressed(options: argparse.Namespace) -> None:
     print_table(head, rows)
 
 
+def perturbed(options: argparse.Namespace) -> None:
+    """Compare τ1 and τ2 of perturbed files with their correct unique matches."""
+    from unikat.protection.hierarchies import choices
+    from unikat.protection.recoding import parse_recoding
+    from unikat.protection.release import Releases
+    from unikat.protection.released_plans import ReleasedPlans
+    from unikat.protection.search import Plan, Search, Value, frontier
+    from unikat.spec.limits import Limit
+    from unikat.spec.perturbation import perturbations_of
+
+    rows, contained, errors, n = [], np.zeros(2, int), np.zeros(2), 0
+    target, kept = Limit.of(options.target), []
+    for trial, name in list(enumerate(POPULATIONS))[options.first :]:
+        drawn = Sampled.of(name, options.records, trial)
+        result = assessed(drawn, options)
+        posterior, table = result._posterior, result.estimate.table
+        releases = Releases(
+            posterior=posterior, codes=table.cells[table.record_cell], level=0.95, seed=trial,
+            assessed=np.arange(table.n_records), weights=[1.0] * table.n_keys,
+        )  # fmt: skip
+        names = [key.name for key in sorted(table.keys, key=lambda key: -key.n_levels)]
+        plan = Plan(recoding=parse_recoding(table, {}), lost=0.0, value=Value(0.0, 0.0))
+        for pram in ({names[0]: 0.7}, {names[1]: 0.5}, {names[0]: 0.5, names[2]: 0.5}):
+            release = releases.of(plan, pram, None)
+            found = releases.matches(release)
+            true = true_matches(drawn, release)
+            n += 1
+            for i, one in enumerate((found.tau1, found.tau2)):
+                contained[i] += one.lower <= true[i] <= one.upper
+                errors[i] += one.mean - true[i]
+            rows.append([name, pram, true[0], f"{found.tau1.mean:.1f}", f"{true[1]:.1f}",
+                         f"{found.tau2.mean:.1f}"])  # fmt: skip
+            print(rows[-1], flush=True)
+        # Ages and areas of many levels are what an office would perturb.
+        pram = {names[0]: (0.9, 0.7, 0.5)}
+        search = Search.of(
+            choices(table, there=[names[0]]),
+            lambda recoding, its=posterior: its.value(recoding, target, 0.95),
+        )
+        plans = ReleasedPlans(
+            releases=releases, target=target, perturbations=perturbations_of(pram), suppress=False
+        )
+        unperturbed = frontier(search, target, posterior.tau1)
+        started = time.process_time()
+        best = plans.best(unperturbed.plans, 1.0)
+        seconds = time.process_time() - started
+        if best is None:
+            print(name, "no plan reaches the target", flush=True)
+            continue
+        true = true_matches(drawn, best.release)
+        without = 1.0 if unperturbed.reached is None else unperturbed.reached.lost
+        kept.append([true[0], best.release.lost, without])
+        print(name, best.release.pram, "true τ1", kept[-1], best.matches.tau1.upper,
+              f"{len(plans.seen)} looks, {seconds:.0f} s", flush=True)  # fmt: skip
+    print_table(["population", "kept with", "true τ1", "τ1", "true τ2", "τ2"], rows)
+    print(f"{n} perturbed files: intervals contain τ1 in {contained[0]} and τ2 in {contained[1]}; "
+          f"mean errors {errors[0] / n:+.2f} and {errors[1] / n:+.2f}")  # fmt: skip
+    of_target, lost, without = np.array(kept).T
+    print(f"{len(kept)} files protected to {target} with a key perturbed: met in "
+          f"{np.count_nonzero(of_target <= target.bound)}, largest {of_target.max():.0f}; "
+          f"{lost.mean():.0%} lost, {without.mean():.0%} by recoding alone")  # fmt: skip
+
+
+def true_matches(drawn: Sampled, release: Any) -> tuple[int, float]:
+    """Certain and expected correct matches with the population, of the intruder who has most."""
+    recoding, found = release.plan.recoding, []
+    names = [recoding.keys[j].name for j in recoding.kept]
+    hidden = [name for name in names if name in release.pram]
+    for ignored in ((), *((name,) for name in hidden), tuple(hidden)):
+        left = [name not in ignored for name in names]
+        keys = tuple(one.left_out() if one.name in ignored else one for one in recoding.keys)
+        if not any(left):
+            continue
+        shown, true = release.visible[:, left], release.recoded[:, left]
+        _, place, same = np.unique(shown, axis=0, return_inverse=True, return_counts=True)
+        right = (same[place.ravel()] == 1) & (shown == true).all(axis=1)
+        size = drawn.counts(replace(recoding, keys=keys), unseen_are_other=True)[1][right]
+        found.append(((size == 1).sum(), (1.0 / size).sum()))
+    return max(one for one, _ in found), max(two for _, two in found)
+
+
 def targets(options: argparse.Namespace) -> None:
     """Count protected files whose true τ1 is at most the target.
 
     The plan is that of `unikat.protect`, without the frontier and the new fit at the end. `auto`
     has the calibration that was learned without the survey of the population.
     """
-    import unikat
     from unikat.protection.hierarchies import choices
     from unikat.protection.search import Search
     from unikat.spec.limits import Limit
@@ -405,14 +513,11 @@ def targets(options: argparse.Namespace) -> None:
         drawn = Sampled.of(name, options.records, trial)
         calibrate.EXPERIENCE = without_survey(name, experience)
         started = time.perf_counter()
-        result = unikat.assess(
-            drawn.sample, keys=drawn.keys, population_size=drawn.everybody.n_records,
-            model=options.model, max_sweeps=options.sweeps, progress=False, seed=trial + 1,
-            missing="level", workers=options.workers,
-        )  # fmt: skip
+        result = assessed(drawn, options, seed=trial + 1)
         posterior = result._posterior
+        parts = choices(result.estimate.table)
         search = Search.of(
-            choices(result.estimate.table),
+            parts,
             lambda recoding, its=posterior: its.value(recoding, target, 0.95),
         )
         while (plan := search.best(target)) is not None:
@@ -424,23 +529,20 @@ def targets(options: argparse.Namespace) -> None:
             print(trial, name, "no plan reaches the target", flush=True)
             continue
         true, alone = (drawn.true_tau1(plan.recoding, unseen_are_other=o) for o in (True, False))
-        found.append([true, plan.lost, alone])
+        bits = sum(
+            one.lost[one.recodings.index(key)]
+            for one, key in zip(parts, plan.recoding.keys, strict=True)
+        ) / sum(one.entropy for one in parts)
+        found.append([true, float(plan.lost), float(bits), alone])
         before = f"{result.tau1.mean:.0f} ({result.tau1.lower:.0f} to {result.tau1.upper:.0f})"
         print(trial, name, before, "then", found[-1], value,
               f"{time.perf_counter() - started:.0f} s", flush=True)  # fmt: skip
-    true, lost, alone = np.array(found).T
+    true, lost, bits, alone = np.array(found).T
     print(
         f"{len(true)} files: true τ1 at most 5 in {np.count_nonzero(true <= 5)} (unseen levels "
         f"apart: {np.count_nonzero(alone <= 5)}); largest {true.max():.0f}; {lost.mean():.0%} of "
-        "the information lost"
+        f"the information lost ({bits.mean():.0%} as the share of all bits)"
     )
-
-
-def without_survey(name: str, experience: Any) -> Any:
-    """Parameters that calibration.py found without the survey of a population."""
-    named = {"spain-2017": "ense", "seattle": "acs"}
-    survey = next((of for one, of in named.items() if name.startswith(one)), name.split("-")[0])
-    return replace(experience, **without("persons", survey))
 
 
 def main() -> None:
@@ -448,7 +550,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--only",
-        choices=["speed", "weighted", "smallest", "what-if", "subsample", "suppressed", "target"],
+        choices=[
+            "speed",
+            "joint",
+            "weighted",
+            "smallest",
+            "what-if",
+            "subsample",
+            "suppressed",
+            "perturbed",
+            "target",
+        ],
         default="speed",
     )
     parser.add_argument("--model", default="latent-class")
@@ -463,11 +575,13 @@ def main() -> None:
     print(machine())
     {
         "speed": speed,
+        "joint": joint,
         "weighted": weighted,
         "smallest": smallest,
         "what-if": what_if,
         "subsample": subsample,
         "suppressed": suppressed,
+        "perturbed": perturbed,
         "target": targets,
     }[options.only](options)
 

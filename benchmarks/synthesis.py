@@ -204,7 +204,7 @@ def intervals_of(
         broken, fit = result.summary.impossible, result.summary.fit
         print(
             f"{method}, sample {seed}: {time.perf_counter() - begin:.0f} s, "
-            f"{'converged' if result.converged else 'not converged'} in {fit.sweeps:,} sweeps of "
+            f"{'converged' if result.converged else 'not converged'} in {fit.n_sweeps:,} sweeps of "
             f"{asked.chains} chains (R-hat {fit.rhat or 0:.3f}, effective sample size "
             f"{fit.ess or 0:.0f}); pMSE ratio of margins "
             f"{', '.join(f'{one.pmse_ratio:.2f}' for one in result.summary.margins)}; households "

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import httpx
 from common import machine, print_table
-from what_if import what_if
+from what_if import levels, what_if
 
 UNIKAT = "import sys; from unikat.cli.main import main; sys.exit(main())"
 N_RECORDS = 1_000_000
@@ -187,7 +187,7 @@ def _s(*took: float) -> str:
     return f"{statistics.median(took):.2f} s"
 
 
-MEASURED = {"pages": pages, "what-if": what_if}
+MEASURED = {"pages": pages, "what-if": what_if, "levels": levels}
 
 
 def main() -> None:

@@ -46,6 +46,7 @@ MODELS = (
     "mixed-effects",
     "mixed-effects:random=dp:fixed=independence",
     "individual-risk",
+    "dirichlet-multinomial",
     "superpopulation-1",
     "superpopulation-2",
 )

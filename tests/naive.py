@@ -872,6 +872,22 @@ def nearest_records(target: Sequence[int], records: Sequence[Sequence[int]]) -> 
     return [*(i for i, d in enumerate(differing) if d == least), least]
 
 
+def smoothed_density(
+    target: Sequence[int],
+    records: Sequence[Sequence[int]],
+    margins: Sequence[Sequence[float]],
+    bandwidth: float,
+) -> float:
+    """Density of a file at a cell by the kernel of Aitchison and Aitken, one record at a time."""
+    total = 0.0
+    for record in records:
+        each = 1.0
+        for key, (one, other) in enumerate(zip(target, record, strict=True)):
+            each *= (1.0 - bandwidth) * (one == other) + bandwidth * margins[key][one]
+        total += each
+    return total / len(records)
+
+
 def linked_share(
     one: Sequence[int],
     other: Sequence[int],
@@ -986,3 +1002,64 @@ def nearest_share(known: Array, released: Array, group: Array) -> float:
         nearest = others[away <= away.min() * (1 + 1e-12)]
         total += (i in nearest) / len(nearest)
     return total / len(known)
+
+
+def correct_link(
+    x: Sequence[int],
+    cells: Any,
+    others: Any,
+    own: Sequence[float],
+    matrices: Sequence[Any],
+    missing: Sequence[float],
+    shares: Sequence[Any],
+    most: int = 60,
+) -> float:
+    """Probability that a record in cell x is linked to the right person of a spoilt population.
+
+    `cells` (n_cells, n_keys) has `others` (n_cells,) persons expected in each cell, Poisson, and in
+    x besides the right person `own`: probabilities of 0, 1, ... persons. All spoilt records are
+    listed: each true level becomes another with the probabilities of a row of its key's matrix, and
+    is lost with the probability `missing`. `shares` are those of the levels in the spoilt file.
+    """
+    spoilt = list(itertools.product(*([*range(len(one)), -1] for one in matrices)))
+
+    def weight(y: Sequence[int]) -> float:
+        found = 0.0
+        for j, (a, b) in enumerate(zip(x, y, strict=True)):
+            stays, share = matrices[j][a][a], shares[j][a]
+            if b >= 0 and a == b:
+                found += math.log(stays / share)
+            elif b >= 0:
+                found += math.log(max(1.0 - stays, 1e-300) / max(1.0 - share, 1e-300))
+        return found
+
+    def becomes(cell: Sequence[int], y: Sequence[int]) -> float:
+        found = 1.0
+        for j, (a, b) in enumerate(zip(cell, y, strict=True)):
+            found *= missing[j] if b < 0 else (1.0 - missing[j]) * matrices[j][a][b]
+        return found
+
+    weights = [weight(y) for y in spoilt]
+    mine = [becomes(x, y) for y in spoilt]
+    expected = [
+        sum(n * becomes(cell, y) for cell, n in zip(cells, others, strict=True)) for y in spoilt
+    ]
+    total = 0.0
+    for w, probability in zip(weights, mine, strict=True):
+        better = [i for i, other in enumerate(weights) if other > w + 1e-9]
+        same = [i for i, other in enumerate(weights) if abs(other - w) <= 1e-9]
+        none = math.exp(-sum(expected[i] for i in better))
+        rate = sum(expected[i] for i in same)
+        p_better, p_same = sum(mine[i] for i in better), sum(mine[i] for i in same)
+        among, poisson = [0.0] * len(own), math.exp(-rate)
+        for t in range(most):
+            among = [one + poisson / (1 + k + t) for k, one in enumerate(among)]
+            poisson *= rate / (t + 1)
+        inverse = 0.0
+        for n_own, chance in enumerate(own):
+            for k in range(n_own + 1):
+                ways = math.comb(n_own, k) * p_same**k
+                ways *= max(1.0 - p_same - p_better, 0.0) ** (n_own - k)
+                inverse += chance * ways * among[k]
+        total += probability * none * inverse
+    return total

@@ -21,6 +21,7 @@ HISTORY = {DOCS / "changelog.md"}
 OTHER_PROGRAMS = {
     "docs/accuracy.md": {"--sizes", "--by-level", "--rhat", "--ess", "--seconds"},
     "docs/how-to/install.md": {"--target"},
+    "docs/reproduction.md": {"--only", "--again", "--fits"},
     "docs/how-to/run-in-a-container.md": {
         *("--network", "--secret", "--target", "--user", "--userns", "--volume"),
     },

@@ -302,7 +302,8 @@ def test_bad_specifications(here: Path, capsys: Any, text: str, words: list[str]
     ("text", "number"),
     [
         ("9000", 9000), ("9,000", 9000), ("1,000,000", 10**6), ("1_000_000", 10**6),
-        ("1e6", 10**6), ("2.5E+3", 2500), ("-5", -5), ("1e17", 10**17),
+        ("1e6", 10**6), ("2.5E+3", 2500), ("-5", -5), ("1e17", 10**17), ("50 000", 50_000),
+        ("1\u00a0000\u00a0000", 10**6), ("1\u202f000", 1000),
     ],
 )  # fmt: skip
 def test_numbers_as_people_write_them(text: str, number: int) -> None:
@@ -312,9 +313,10 @@ def test_numbers_as_people_write_them(text: str, number: int) -> None:
 @pytest.mark.parametrize(
     "text",
     ["1,5", "1,00,000", "10,0000", ",000", "1,000,", "1,000_000", "1_0", "_1", "1.000.000",
-     "9000.0", "1.25e1", "1e-3", "1e999", "1,000e3", "", "1 000", "\u0661"],
+     "9000.0", "1.25e1", "1e-3", "1e999", "1,000e3", "", "1 00", "1 0000", "1 000,000",
+     "\u0661"],
 )  # fmt: skip
-def test_commas_only_separate_thousands(text: str) -> None:
+def test_commas_and_spaces_only_separate_thousands(text: str) -> None:
     with pytest.raises(ValueError, match=r"thousands.*1,000,000"):
         whole_number(text)
 

@@ -55,9 +55,11 @@ def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 
 def test_the_folder_repeats_the_attack_and_python_gives_the_same(capsys):
     found = run("--synthetic", "made.csv", "--control", "control.csv")
-    assert {path.name for path in Path("out").iterdir() if path.name[0] != "."} == set(ATTACK.files)
+    # The records are those of an intruder who knows the model.
+    files = set(ATTACK.files) - set(ATTACK.others)
+    assert {path.name for path in Path("out").iterdir() if path.name[0] != "."} == files
     if os.name == "posix":
-        assert all(stat.S_IMODE(Path("out", name).stat().st_mode) == 0o600 for name in ATTACK.files)
+        assert all(stat.S_IMODE(Path("out", name).stat().st_mode) == 0o600 for name in files)
     assert main(["attack", "out/attack.toml", "--trust-spec", "--out", "again", "--quiet"]) == 0
     again = json.loads(Path("again/attack.json").read_text())
     del again["provenance"]["started"]
@@ -190,12 +192,13 @@ def test_claims_are_judged_by_a_population_and_by_an_assessment(capsys):
 
 
 @pytest.mark.slow
-def test_an_intruder_who_knows_all_other_records(capsys):
-    few = ["--max-sweeps", "8000", "--chains", "2", "--workers", "1"]
+@pytest.mark.parametrize("model", ["latent-class", "hdp"])
+def test_an_intruder_who_knows_all_other_records(capsys, model):
+    few = ["--max-sweeps", "2000", "--chains", "2", "--workers", "1"]
     few += ["--set", "sampling.rhat=1.1", "--set", "sampling.ess=150", "--allow-unconverged"]
     Path("zeros.toml").write_text("rules = ['A == 0 and B == 4']\n")
     made = ("--synthetic", "made.csv", "--keys", "A,B,C")
-    found = run(*made, "--model", "latent-class", "--zeros", "zeros.toml", *few, folder="known")
+    found = run(*made, "--model", model, "--zeros", "zeros.toml", *few, folder="known")
     told = found["posterior"]
     assert told["n_candidates"] == 1 + 5 + 4 + 2
     assert told["n_persons"] == len(pd.read_csv("original.csv")[["A", "B", "C"]].drop_duplicates())
@@ -203,12 +206,74 @@ def test_an_intruder_who_knows_all_other_records(capsys):
     uniform = next(one for one in found["attacks"] if one["target"] == "uniform prior")
     assert uniform["baseline"]["value"] == pytest.approx(1 / told["n_candidates"], rel=0.1)
     assert uniform["n"] == told["n_persons"] - told["n_unknown"]
-    assert "latent classes" in refused(capsys, *made, "--model", "loglinear")
-    asked = "latent-class:profile_base=empirical"
+    rows = pd.read_parquet("known/attack-records.parquet")
+    assert set(rows.unit) == {"combination"}
+    whole = rows[rows.variable.isna() & (rows.prior == "uniform")]
+    assert len(whole) == told["n_persons"]
+    assert whole.rho.isna().sum() == told["n_unknown"] == whole["rank"].isna().sum()
+    assert (whole.rho_se[whole.rho.notna()] < told["most_error"]).all()
+    original = pd.read_csv("original.csv")[["A", "B", "C"]]
+    first = original.drop_duplicates().index
+    assert whole.record.tolist() == sorted(whole.record, key=lambda i: original.iloc[i].tolist())
+    assert sorted(whole.record) == first.tolist()
+    assert whole.f.sum() == len(original)
+    capsys.readouterr()
+    assert "mixtures" in refused(capsys, *made, "--model", "loglinear")
+    asked = f"{model}:profile_base=empirical"
     assert "depends on the file" in refused(capsys, *made, "--model", asked)
     Path("zeros.toml").write_text("rules = ['A == 0 and C == 0']\n")
-    said = refused(capsys, *made, "--model", "latent-class", "--zeros", "zeros.toml")
+    said = refused(capsys, *made, "--model", model, "--zeros", "zeros.toml")
     assert "break" in said
+
+
+def test_counts_of_the_population_are_one_more_prior(capsys):
+    """From a file and from a frame alike; and refused where nobody has a prior."""
+    original = pd.read_csv("original.csv")
+    counts = (5 * original["A"].value_counts()).rename("people").reset_index()
+    counts.to_csv("census.csv", index=False)
+    asked = ["--keys", "A,B,C", "--synthetic", "made.csv", "--margins", "census.csv"]
+    few = ["--model", "latent-class", "--max-sweeps", "40", "--chains", "2", "--workers", "1"]
+    run(*asked, *few, "--allow-unconverged")
+    rows = pd.read_parquet("out/attack-records.parquet")
+    assert set(rows.prior) == {"uniform", "margins", "model", "population"}
+    # Of the counts that are left one is his own; in the other variables all candidates are alike.
+    of_a = rows[(rows.prior == "population") & (rows.variable == "A")].iloc[0]
+    level = original["A"][of_a.record]
+    left = 4 * original["A"].value_counts()
+    left[level] += 1
+    assert of_a.rho_before == pytest.approx(left[level] / left.sum())
+    of_b = rows[rows.variable == "B"].set_index(["prior", "record"]).rho_before
+    assert of_b["population"].tolist() == pytest.approx(of_b["uniform"].tolist())
+    frame = pd.read_csv("original.csv")
+    found = unikat.attack(
+        frame, synthetic=pd.read_csv("made.csv"), keys="A,B,C", margins=counts,
+        model="latent-class", max_sweeps=40, chains=2, workers=1,
+    )  # fmt: skip
+    again = found.records
+    assert again.rho_before.tolist() == pytest.approx(rows.rho_before.tolist())
+    capsys.readouterr()
+    assert "--model" in main_error(capsys, *asked)
+    counts.assign(people=1).to_csv("census.csv", index=False)
+    assert "more records in the sample" in main_error(capsys, *asked, *few)
+
+
+def main_error(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main(attacked("--quiet", "--out", "other", *options)) == 1
+    assert not Path("other").exists()
+    return capsys.readouterr().err
+
+
+def test_an_attack_that_has_not_converged_is_continued():
+    """All fits go on from where they were, to the numbers of one run of that length."""
+    asked = ["--synthetic", "made.csv", "--keys", "A,B,C", "--model", "hdp", "--chains", "2"]
+    asked += ["--workers", "1", "--allow-unconverged", "--set", "sampling.thin=1"]
+    run(*asked, "--max-sweeps", "40")
+    kept = sorted(path.name for path in Path("out/fits").iterdir())
+    assert kept == ["bound", "known-0", "known-1"]
+    continued = run(*asked, "--max-sweeps", "80", "--resume")
+    assert run(*asked, "--max-sweeps", "80", folder="whole") == continued
+    tables = [pd.read_parquet(f"{name}/attack-records.parquet") for name in ("out", "whole")]
+    pd.testing.assert_frame_equal(*tables)
 
 
 def test_the_original_as_control_file_is_refused(capsys):

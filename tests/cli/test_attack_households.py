@@ -58,7 +58,7 @@ def refused(capsys: pytest.CaptureFixture[str], *options: str, keys: str = ",".j
 @pytest.mark.slow
 def test_households_and_persons_are_attacked_and_the_folder_repeats_it(monkeypatch):
     """By their composition, under rules; a key of households need not be among the keys."""
-    monkeypatch.setattr(posterior, "LEAST_DRAWS", 0.1)
+    monkeypatch.setattr(posterior, "MOST_ERROR", 100.0)
     asked = [*HOMES, "--head", "rel == 1", "--zeros", "zeros.toml", *FEW, "--quiet"]
     assert command(*asked, keys="rel,age,sex") == 0
     found: dict[str, Any] = json.loads(Path("out/attack.json").read_text())
@@ -78,6 +78,9 @@ def test_households_and_persons_are_attacked_and_the_folder_repeats_it(monkeypat
     uniform = {one["name"]: one for one in found["attacks"] if one["target"] == "uniform prior"}
     assert uniform["one unknown person"]["baseline"]["value"] == pytest.approx(1 / 4)
     assert "All other households known" in found["sentences"]["household_posterior"]
+    # Nothing beside the file tells of its ties to the head.
+    assert "Nothing beside made.csv tells" in found["sentences"]["household_posterior"]
+    check_records(unikat.load("out").records, frame)
     page = Path("out/attack.html").read_text()
     assert found["sentences"]["household_posterior"] in page
     assert "of the persons." in page
@@ -87,6 +90,43 @@ def test_households_and_persons_are_attacked_and_the_folder_repeats_it(monkeypat
     for one in (found, again):
         del one["provenance"]["started"]
     assert again == found
+
+
+def check_records(records: pd.DataFrame, frame: pd.DataFrame) -> None:
+    """Numbers of rows and households, and rows of a person who has these values."""
+    homes = records[records.unit == "household"]
+    assert homes.record.isna().all()
+    whole = homes[homes.variable.isna() & (homes.prior == "uniform")]
+    assert whole.f.sum() == frame.hid.nunique()
+    assert ((whole.rho > 0) & (whole.rho < 1) & (whole.rho_se > 0)).all()
+    assert np.allclose(whole.rho_before, 1 / whole.n_candidates)
+    assert set(homes.variable.dropna()) == {"owner", "age", "sex"}
+    persons = records[(records.unit == "person") & records.variable.isna()]
+    persons = persons[persons.prior == "uniform"]
+    rows = persons.record.astype(int)
+    assert (frame.hid.to_numpy()[rows] == persons.household).all()
+    first = frame.groupby(["hid", "rel", "age", "sex"]).head(1).index
+    attacked = frame.hid.isin(persons.household)
+    assert sorted(rows) == sorted(frame.index[attacked & frame.index.isin(first)])
+    of_sex = records[(records.unit == "person") & (records.variable == "sex")]
+    assert set(of_sex.n_candidates) == {2}
+    assert set(of_sex["rank"]) <= {1.0, 1.5, 2.0}
+
+
+def test_files_drawn_with_ties_to_the_head_are_refused(capsys):
+    asked = ["synthesize", "original.csv", "--keys", ",".join(KEYS), *HOMES, "--head", "rel == 1"]
+    few = ["--datasets", "2", "--chains", "2", "--max-sweeps", "20", "--allow-unconverged"]
+    for ties, options in (("head", []), ("none", ["--set", "composition=none"])):
+        assert main([*asked, *few, "--quiet", "--out", ties, *options]) == 0
+        assert json.loads(Path(ties, "utility.json").read_text())["fit"]["ties"] == ties
+    capsys.readouterr()
+    said = refused(capsys, *HOMES, "--head", "rel == 1", "--synthetic", "head")
+    said = " ".join(said.split())
+    assert "Synthesise the files again with --set ties=none" in said
+    assert "leave --model out" in said
+    # What it names works.
+    few = ["--household", "hid", "--attacks", "20", "--quiet", "--keys", ",".join(KEYS)]
+    assert main(["attack", "original.csv", "--synthetic", "head", "--out", "out", *few]) == 0
 
 
 @pytest.mark.slow
@@ -119,6 +159,37 @@ def test_tau1_of_original_and_synthetic_households_is_that_of_assessments():
         for frame in frames
     ]
     assert [claims.tau1, claims.by_file[0].tau1] == [one.tau1 for one in of_files]
+
+
+def test_households_are_attacked_whole_where_every_file_tells_them(capsys):
+    """Five of forty households copied: the attack on them counts households, in any order."""
+    original, made = homes(), homes(seed=4)
+    copied = pd.concat([original[original.hid < 5], made[made.hid >= 5]]).iloc[::-1]
+    homes(seed=5).to_csv("control.csv", index=False)
+    copied.to_csv("made.csv", index=False)
+    asked = ["--household", "hid", "--control", "control.csv"]
+    assert command(*asked) == 0
+    found = json.loads(Path("out/attack.json").read_text())
+    of_homes = [one for one in found["attacks"] if one["name"].endswith(" of households")]
+    assert [one["name"].partition(" of households")[0] for one in of_homes] == [
+        "replicated uniques", "linkability", "distance", "density ratio",
+    ]  # fmt: skip
+    members = [
+        frame.sort_values(KEYS).groupby("hid")[KEYS].apply(lambda rows: str(rows.to_numpy()))
+        for frame in (original, copied)
+    ]
+    unique = [one[~one.duplicated(keep=False)] for one in members]
+    share = unique[0].isin(unique[1]).sum() / original.hid.nunique()
+    assert of_homes[0]["rate"]["value"] == pytest.approx(share)
+    assert "of the original's households are unique by their members' keys" in str(
+        found["sentences"]
+    )
+    assert "Households are not attacked" not in capsys.readouterr().err
+    copied.drop(columns="hid").to_csv("made.csv", index=False)
+    assert command(*asked, folder="without") == 0
+    assert "made.csv has no column hid" in " ".join(capsys.readouterr().err.split())
+    names = [one["name"] for one in json.loads(Path("without/attack.json").read_text())["attacks"]]
+    assert not any("households" in name for name in names)
 
 
 def test_bad_options_and_files_are_refused(capsys):

@@ -37,7 +37,8 @@ def test_the_whole_command(here: Path, capsys: Any) -> None:
     told = capsys.readouterr()
     folder = here / "people-evaluation"
     assert f"Page: {folder.name}/evaluation.html" in told.out
-    assert told.out.count("hdp:alpha=per-record") == 4
+    # In the tables of τ1 and of τ2, and side by side.
+    assert told.out.count("hdp:alpha=per-record") == 6
     assert "τ1" in told.out
     assert " of 2 " in told.out
     found = pq.read_table(folder / "evaluation.parquet").to_pandas()

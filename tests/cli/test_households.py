@@ -174,14 +174,6 @@ def test_households_that_break_a_rule_stop_the_run_or_are_left_out(here: Path, c
     assert persons["household"].isna().sum() == (homes["hid"] == homes.loc[child, "hid"]).sum()
 
 
-@pytest.mark.parametrize("command", ["compare", "evaluate"])
-def test_households_stand_beside_no_models_of_persons(here: Path, capsys: Any, command: str):
-    options = ["--keys", "age,sex", "--models", "households,hdp"]
-    options += ["--population-size", "900"] if command == "compare" else ["--n", "50"]
-    assert main([command, "homes.csv", *options, "--out", "out"]) == 1
-    assert "one of households and not of persons" in capsys.readouterr().err
-
-
 def test_members_with_missing_keys_are_filled_in(here: Path):
     homes = pd.read_csv("homes.csv")
     homes.loc[homes.index[::9], "sex"] = None

@@ -61,6 +61,23 @@ def test_missing_keys_come_first_and_absent_members_last():
     assert sorted_slots(members[:0]).shape == (0, 3, 2)
 
 
+def test_a_member_who_is_not_there_has_no_key_that_could_be_hidden():
+    layout = layout_of(3)
+    rows = layout.pack(np.array([[0, 1], [2, 0]]), np.array([[1, 2], [0, 0], [0, 1], [1, 1]]))
+    hidden = np.array([[True, True, True], [False, False, True]])
+    found = layout.hiding(rows, hidden)
+    assert found.tolist() == [
+        [0, -1, -1, -1, 2, 3, 2, 3],
+        [2, 0, 0, -1, 0, -1, 1, -1],
+    ]
+    assert layout.unknown(found).tolist() == hidden.tolist()
+    assert layout.is_whole(found).all()
+    found[1, 3] = 0
+    assert layout.is_whole(found).tolist() == [True, False]
+    # A key of one member is missing of the household.
+    assert layout.missing(found).tolist() == hidden.tolist()
+
+
 def test_a_missing_size_tells_no_members():
     assert layout_of(2, True).n_members(np.array([0, 1, -1])).tolist() == [0, 1, -1]
 

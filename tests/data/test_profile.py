@@ -97,19 +97,21 @@ def test_labels_and_missing_codes_of_the_file_are_known(tmp_path: Path) -> None:
     pyreadstat.write_sav(
         frame,
         str(path),
+        column_labels={"sex": "Sex of the person"},
         variable_value_labels={"sex": {1: "male", 2: "female", 9: "refused"}},
         missing_ranges={"sex": [9], "age": [{"lo": 997, "hi": 999}]},
     )
     found = profile(path)
     sex, age = found.columns
     assert (sex.n_missing, sex.n_levels, sex.n_labels) == (1, 2, 3)
+    assert (sex.title, age.title) == ("Sex of the person", "")
     assert (age.n_missing, age.n_levels) == (2, 3)
     twice = pd.concat([frame] * 3)
     pyreadstat.write_sav(
         twice, str(path), variable_value_labels={"sex": {1: "male", 2: "female"}},
         missing_ranges={"sex": [9]},
     )  # fmt: skip
-    assert profile(path).columns[0].levels == ("1 male", "2 female")
+    assert profile(path).columns[0].levels == ("1 = male", "2 = female")
 
 
 def test_a_preview_has_the_first_records(frame: pd.DataFrame) -> None:

@@ -206,6 +206,11 @@ def test_missing_values(tmp_path: Path) -> None:
     assert records(one, "B") == [None, "-1", None, "y"]
     said = read(frame, "A,B,C,D", DESIGN, codebook={"A": {"missing": [9, "2"]}})
     assert records(said, "A") == [1, -1, None, None]
+    # A program that met a missing value wrote the others as numbers.
+    texts = pd.DataFrame({"A": ["1.0", "-1.0", "", "2.5"], "B": ["-1.5", "x", "y", "-1.00"]})
+    for codes in (["-1"], ["-1.0"], [-1]):
+        found = read(texts, "A,B", DESIGN, missing_values=codes, constant_keys=True)
+        assert found.n_missing == (2, 1)
 
 
 def test_missing_as_a_level() -> None:

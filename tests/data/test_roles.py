@@ -76,6 +76,38 @@ def test_the_user_and_the_design_overrule() -> None:
     assert reasons("nested", [[1, 2]] * N) == ("other", "plain", False)
 
 
+HOMES = np.repeat(np.arange(N), 3)[:N] + 100
+OF_HOMES = np.round(np.exp(RNG.normal(9.0, 0.5, N)))[HOMES - 100]
+
+
+@pytest.mark.parametrize(
+    ("frame", "found"),
+    [
+        # The name says which of two columns that members share numbers the households.
+        ({"hh_id": HOMES, "income": OF_HOMES}, ["hh_id"]),
+        ({"HHNR": HOMES, "wealth": OF_HOMES}, ["HHNR"]),
+        ({"income": OF_HOMES, "idHogar": HOMES}, ["idHogar"]),
+        # Without a name: the one of most values.
+        ({"V1": HOMES, "V2": HOMES // 3}, ["V1"]),
+        # Shares of a household are measured, not numbered.
+        ({"V1": OF_HOMES + 0.5}, []),
+        ({"V1": HOMES, "V2": OF_HOMES + 0.5}, ["V1"]),
+        # Numbers of the members within one are none of households.
+        ({"hhno": np.arange(N) % 3, "hhincome": OF_HOMES}, ["hhincome"]),
+    ],
+    ids=range(7),
+)
+def test_one_column_numbers_the_households(frame: dict[str, Any], found: list[str]) -> None:
+    frame = frame | {"place": RNG.integers(0, 9, N)[HOMES - 100]}
+    columns = {name: encoded(pa.chunked_array([pa.array(one)])) for name, one in frame.items()}
+    roles = proposed(columns)
+    assert [one.name for one in roles if one.role == "household"] == found
+    # Where the design names them, there are no others.
+    columns |= {"home": encoded(pa.chunked_array([pa.array(HOMES)]))}
+    roles = proposed(columns, households=["home"])
+    assert [one.name for one in roles if one.role == "household"] == ["home"]
+
+
 def test_households_are_numbered_in_the_order_of_the_file() -> None:
     codes, _ = encoded(pa.chunked_array([["b", "a", None, "b", "c", ""]])) or (None, None)
     assert codes is not None

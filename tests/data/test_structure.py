@@ -117,6 +117,8 @@ def key_of(name: str, levels: list[object], labels: list[str] | None = None, **m
         (key_of("band", [1, 2], ["under 20", "20+"]), "ordered", "spans"),
         (key_of("place", [1, 2, 3], ["North", "South", "East"]), "nominal", "labels"),
         (key_of("place", ["N", "S"]), "nominal", "texts"),
+        # Codes of places, which overlap as numbers.
+        (key_of("place", ["25-503", "25-703", "26-100"]), "nominal", "texts"),
         (key_of("edu", [0, 1, 2, 3], ["No schooling", "Primary", "High school", "Master"]),
          "ordered", "words"),
         (key_of("health", [1, 2, 3], ["Very good", "Fair", "Bad"]), "ordered", "words"),

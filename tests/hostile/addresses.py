@@ -17,13 +17,15 @@ from hostile.mutations import option, spoiled
 SHOWN = (
     "/", "/files", "/find", "/file", "/keys", "/run", "/runs", "/beside", "/asked/{}", "/runs/{}",
     "/report/{}", "/records/{}", "/download/{}", "/what-if/{}", "/what-if-numbers/{}",
-    "/what-if-waiting/{}", "/what-if-frontier/{}", "/static/{}", "/events/{}", "/nowhere",
+    "/what-if-waiting/{}", "/what-if-frontier/{}", "/what-if-levels/{}", "/what-if-groups/{}",
+    "/static/{}", "/events/{}", "/nowhere",
 )  # fmt: skip
 POSTED = (
-    "/file", "/keys", "/keys/keep", "/keys/groups", "/keys/population", "/keys/check",
-    "/keys/suggest", "/cancel/{}", "/what-if-apply/{}",
+    "/file", "/keys", "/keys/keep", "/keys/groups", "/keys/missing", "/keys/population",
+    "/keys/check", "/keys/suggest", "/cancel/{}", "/what-if-apply/{}",
 )  # fmt: skip
-"""Those that start a run are left to the tests of the workbench: it would outlive the case."""
+"""Those that start a run are left to the tests of the workbench: it would outlive the case. So are
+those that rename, archive or decide: they change what is there."""
 _IDS = ("assess", "compare", "evaluate", "protect", "synthesize", "assess/report.html", "nothing")
 _FIELDS = {
     "file": ("people.csv", "work/people.csv"), "path": ("people.csv", "../people.csv"),
@@ -50,7 +52,7 @@ def workbench(rng: Random, folder: Path, bases: Path) -> Case:
         return _asked(folder, asked)
 
     words = [f"{method} {path[:200]}" for method, path, _ in asked]
-    return Case("workbench", words, [".unikat", ".unikat-web"], call=call)
+    return Case("workbench", words, [".unikat", ".unikat-drafts", ".unikat-web"], call=call)
 
 
 def _request(rng: Random) -> tuple[str, str, dict[str, str]]:

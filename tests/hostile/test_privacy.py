@@ -142,12 +142,14 @@ def run_all(made: Place) -> None:
     """Run all commands in the place."""
     os.environ["TMPDIR"], tempfile.tempdir = str(made.tmp), None
     os.chdir(made.work)
+    pytest.importorskip("splink", reason="the extra 'link' is not installed")
     csv, sav = str(made.data / "people.csv"), str(made.data / "people.sav")
     keyed = ["--keys", KEYS, *SIZE, *MIXTURE, *SHORT]
     zeros = ["--keys", KEYS, "--zeros", str(made.data / "zeros.toml")]
     commands = {
         "classics": ["assess", csv, *keyed, "--classics", "--sensitive", "INCOME", "--by",
-                     "NOTE,INCOME", "--household", "HOME", "--keep-states"],
+                     "NOTE,INCOME", "--household", "HOME", "--keep-states", "--key-errors",
+                     "AGE: 0.1; *: 0.02"],
         "weighted": ["assess", csv, *keyed, "--weights", "W", "--relative-weights"],
         "labels": ["assess", sav, *keyed, "--registry", sav],
         "codebook": ["assess", csv, *keyed, "--codebook", str(made.data / "book.toml"),
@@ -163,6 +165,8 @@ def run_all(made: Place) -> None:
         "synthesize": ["synthesize", csv, "--keys", KEYS, *MIXTURE, *SHORT, "--datasets", "2"],
         "attack": ["attack", csv, "--synthetic", "synthesize", "--keys", KEYS, "--targets",
                    "WORK", "--attacks", "30", *SHORT],
+        "linked": ["attack", csv, "--external", str(made.data / "people.parquet"), "--keys", KEYS,
+                   "--id", "NOTE"],
         "protect": ["protect", csv, *keyed, "--recode", "AGE: width(10); WORK: rare(0.05)",
                     "--suppress", "k >= 2", "--pram", "SEX: 0.9", "--swap", "CODE"],
         "protect-target": ["protect", sav, *keyed, "--target", "tau1 <= 200", "--tables",
@@ -208,7 +212,9 @@ def test_the_search_finds_what_is_there(place: Place):
     found = search(place.work)
     assert {"level", "number"} <= found["show/result.json"]
     assert {"level", "number"} <= found["show/report.html"]
-    assert {"text", "home"} <= found["protect/protected.csv"]
+    assert {"text", "income"} <= found["protect/protected.csv"]
+    # The column is named as household numbers are, so it is renumbered.
+    assert "home" not in found["protect/protected.csv"]
     assert "label" in found["protect-target/protected.sav"]
     assert found["protect/plan.toml"] == {"level"}
 

@@ -45,7 +45,9 @@ def test_a_chain_apart_is_seen():
     assert diagnose(draws).rhat > 1.2
 
 
-@pytest.mark.parametrize("draws", [np.zeros((4, 3)), np.full((4, 50), np.nan), np.ones((1, 9))])
+@pytest.mark.parametrize(
+    "draws", [np.zeros((4, 3)), np.full((4, 50), np.nan), np.ones((1, 9)), np.ones((1, 1))]
+)
 def test_too_few_or_not_finite(draws):
     assert all(math.isnan(x) for x in vars(diagnose(draws)).values())
 

@@ -28,7 +28,9 @@ from unikat.zeros import Zeros
 from unikat.zeros.conflicts import apply_zeros
 
 RUN = {"table": "abc"}
-MODEL_NAMES = ("hdp", "gom", "latent-class", "mixed-effects", "superpopulation-1")
+MODEL_NAMES = (
+    "hdp", "gom", "latent-class", "mixed-effects", "dirichlet-multinomial", "superpopulation-1",
+)  # fmt: skip
 
 
 def table(zeros: bool = False) -> CellTable:

@@ -113,6 +113,22 @@ def persons(path: Path) -> tuple[Path, Path]:
     return source, path / "plan.toml"
 
 
+def test_columns_of_a_plan_are_found_under_names_that_read_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, plan = persons(tmp_path)
+    plan.write_text(plan.read_text().replace("removed = []", 'removed = ["full_name"]'))
+    frame = pd.read_csv(source).astype({"age": "Int64", "sex": "Int64"})
+    frame.loc[3] = pd.NA
+    frame = frame.assign(**{"Full Name": "x", "ssn": np.arange(300) + 123_456_000})
+    frame.to_csv(source, index=False)
+    assert main(["apply", str(plan), str(source), "--out", str(tmp_path / "new.csv")]) == 0
+    shown = capsys.readouterr()
+    told = " ".join((shown.out + shown.err).split())
+    assert "that the plan does not name and that are copied: ssn" in told
+    assert list(pd.read_csv(tmp_path / "new.csv")) == ["age", "sex", "ssn"]
+
+
 @pytest.mark.parametrize(
     ("target", "code", "words"),
     [

@@ -25,6 +25,8 @@ from unikat.inference.segments import n_bytes
 from unikat.inference.trial import SLOWER, Pace, course
 from unikat.jobs import dry_run as module
 from unikat.models.mixtures.hdp import HDP
+from unikat.models.named import build_model
+from unikat.protection.foreseen import search_seconds
 from unikat.report.text.dry_run import lines, size
 
 KEYS = ["age", "sex", "work", "place"]
@@ -413,6 +415,15 @@ def test_a_protection_fits_the_file_and_the_protected_file() -> None:
         assert said[0] == said[1]
 
 
+def test_a_search_is_foreseen_where_keys_are_missing() -> None:
+    """The look by one state, by which it is, once had no halves to compare."""
+    frame = people()
+    frame["age"] = frame["age"].where(frame.index > 9)
+    common: dict[str, Any] = {"keys": KEYS, "population_size": 3000, "model": "hdp", **SHORT}
+    told = unikat.dry_run(unikat.protect, frame, target="tau1 <= 5", **common)
+    assert told.seconds.upper > 0.0
+
+
 @pytest.mark.parametrize("replaced", [(), ("age",)])
 def test_a_synthesis_makes_the_fit_that_was_told(
     replaced: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
@@ -437,23 +448,26 @@ def test_a_synthesis_makes_the_fit_that_was_told(
     [
         ({}, 0),
         ({"population_size": 3000}, 3),
-        ({"model": "latent-class"}, 3),
-        ({"model": "latent-class", "population_size": 3000}, 6),
+        # With the fit for the bound of membership.
+        ({"model": "latent-class"}, 4),
+        ({"model": "latent-class", "population_size": 3000}, 7),
     ],
     ids=["no model", "tau1", "intruder", "both"],
 )
 def test_an_attack_makes_the_fits_that_were_told(
     options: dict[str, Any], fits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every fit to a file of its own: of the original, and of two synthetic files."""
+    """Fits of the original, and of two synthetic files."""
     made: list[int] = []
 
     def recorded(model: Any, table: Any, *rest: Any, **how: Any) -> Any:
-        made.append(table.n_records)
+        if how.get("start") is None:
+            made.append(table.n_records)
         return sample(model, table, *rest, **how)
 
     monkeypatch.setattr("unikat.studies.fit.sample", recorded)
-    monkeypatch.setattr("unikat.synthesis.attacks.posterior.sample", recorded)
+    monkeypatch.setattr("unikat.synthesis.attacks.fits.sample", recorded)
+    monkeypatch.setattr("unikat.synthesis.attacks.membership_model.sample", recorded)
     rng = np.random.default_rng(8)
     synthetic = [people().sample(frac=1.0, random_state=rng).reset_index() for _ in range(2)]
     synthetic[1].loc[0, "place"] = 0
@@ -474,3 +488,12 @@ def test_sizes_in_words() -> None:
     assert [size(n) for n in (0, 999, 1000, 1024, 1023.9 * 2**10, 10 * 2**30, 1.5 * 2**40)] == [
         "0 bytes", "999 bytes", "1 KB", "1 KB", "1 MB", "10 GB", "1.5 TB",
     ]  # fmt: skip
+
+
+def test_a_search_is_foreseen_by_a_look() -> None:
+    frame = pd.DataFrame({"sex": list("fm") * 40, "age": np.arange(80) % 9})
+    table = unikat.read(frame, ["sex", "age"], unikat.Design(population_size=900)).tabulate()
+    least, most = search_seconds(build_model("latent-class", {}), table, 1)
+    assert 0.0 < least < most
+    # A model without states is not looked at.
+    assert search_seconds(object(), table, 1) == (0.0, 0.0)

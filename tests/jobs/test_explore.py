@@ -90,3 +90,29 @@ def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:
         with pytest.raises(InterruptedError):
             ask()
     assert found.look((0, 1, 1, 1)).n_states == 400
+
+
+def test_groups_made_by_hand_are_looked_at_as_what_if_does(run: Path) -> None:
+    found = Exploration.open(run, inside=run.parent)
+    names = [key.name for key in found.keys]
+    known = found.levels("region")
+    tau1 = found.look([0] * len(names)).tau1.mean
+    assert sum(level.risk for level in known.levels) == pytest.approx(tau1)
+    values = [level.value for level in known.levels]
+    by_hand: list[int | str] = [0] * len(names)
+    by_hand[names.index("region")] = "found\n0,2 others"
+    look = found.look(by_hand, key="region")
+    groups = {values[0]: "others", values[2]: "others"}
+    whatif = unikat.load(run, trust_spec=True).what_if({"region": groups})
+    assert (look.tau1.mean, look.tau1.upper) == (whatif.tau1.mean, whatif.tau1.upper)
+    assert look.rules == {"region": "file(region-groups.csv)"}
+    assert dict(look.files["region"]) == {value: value for value in values} | groups
+    assert look.groups is not None
+    assert sum(look.groups.risk) == pytest.approx(look.tau1.mean)
+    assert look.groups.labels[look.groups.of_level[2]] == "others"
+    counts = found.counts(by_hand, "region")
+    assert (counts.n_uniques, counts.smallest) == (look.n_uniques, look.smallest)
+    with pytest.raises(SpecError, match="no groups of levels"):
+        found.look([*by_hand[:-1], "found\n0-x"])
+    with pytest.raises(SpecError, match="no such key"):
+        found.levels("regio")

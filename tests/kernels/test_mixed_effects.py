@@ -15,6 +15,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import cholesky, fixed_effects, poisson_normal
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.base_measure import Base
 from unikat.kernels.fixed_effects import Cells, Prior
 from unikat.kernels.mixed_effects import complete
 from unikat.kernels.partition import split_merge
@@ -33,7 +34,7 @@ NONE = np.empty(0, np.int32)
 def a_grid(fixed: str = "two-way", intercept: bool = True) -> Any:
     """Cells, design, dense design, counts and offsets of a small table."""
     keys = [Key.of_size(f"K{j}", n) for j, n in enumerate(LEVELS)]
-    grid = list_cells(CellTable.from_codes([[0, 0, 0]], keys, population_size=9))
+    grid = list_cells(CellTable.from_codes([[0, 0, 0]], keys, population_size=9), "mixed-effects")
     design = design_of(grid, fixed, intercept)
     model = MixedEffects(random="normal" if intercept else "dp", fixed=fixed)
     rng = np.random.default_rng(3)
@@ -107,7 +108,9 @@ def test_splits_and_merges_leave_no_gaps():
     counts, offset = rng.poisson(2.0, 40), rng.normal(size=40)
     cluster, n, n_moved = rng.integers(0, 5, 40).astype(np.int32), 5, 0
     for sweep in range(400):
-        n, moved = split_merge(KEY, sweep, 3, counts, offset, 1.5, 0.2, 1.1, cluster, n)
+        n, moved = split_merge(
+            KEY, sweep, 3, counts, offset, 1.5, Base(False, 0.2, 1.1), cluster, n
+        )
         assert sorted(set(cluster.tolist())) == list(range(n))
         n_moved += moved
     assert n_moved > 30
@@ -120,7 +123,7 @@ def test_values_of_clusters_have_their_density():
     cluster = np.array([0, 1, 0], np.int32)
     draws = np.empty((8_000, 2))
     for sweep, row in enumerate(draws):
-        kernels.draw_values(KEY, sweep, counts, offset, cluster, 0.7, 1.3, row)
+        kernels.draw_values(KEY, sweep, counts, offset, cluster, Base(False, 0.7, 1.3), row)
     model = MixedEffects(fixed="none")
     for j in range(2):
 
@@ -398,11 +401,11 @@ def test_hyperparameters_have_their_conditionals():
 def test_clusters_stay_numbered_without_gaps():
     rng = np.random.default_rng(10)
     counts, offset = rng.poisson(2.0, 60), rng.normal(size=60)
-    cluster, values = np.zeros(60, np.int32), np.zeros(1)
+    cluster, values, base = np.zeros(60, np.int32), np.zeros(1), Base(False, 0.3, 1.5)
     seen = set()
     for sweep in range(200):
         before = {int(c): float(v) for c, v in enumerate(values)}
-        values = kernels.allocate(KEY, sweep, counts, offset, 2.0, 0.3, 1.5, cluster, values)
+        values = kernels.allocate(KEY, sweep, counts, offset, 2.0, base, cluster, values)
         assert sorted(set(cluster.tolist())) == list(range(len(values)))
         assert len(set(values.tolist())) == len(values)
         assert len(set(values.tolist()) & set(before.values())) > 0

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from statistical import nested
-from statistical.test_nested import RULED
+from statistical.test_nested import ROLES, RULED, TIES
 from unikat.kernels import nested as kernels
 from unikat.kernels.nested import Drawn, Weights
 from unikat.kernels.random import PURPOSE_HOUSEHOLDS
@@ -179,3 +179,27 @@ def test_impossible_households_come_as_often_as_they_should():
     ]
     np.testing.assert_allclose(inverse, 1.0 + np.array(numbers) / target)
     assert stats.ttest_1samp(inverse, 1.0 / possible).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("prior", [RULED, ROLES["rules"], TIES["rules"]], ids=["", "roles", "ties"])
+def test_impossible_households_one_by_one_are_those_that_are_counted(prior):
+    rng = np.random.default_rng(12)
+    state = nested.draw_state(rng, prior)
+    table = nested.tabulate(prior, nested.draw_rows(rng, prior, state))
+    columns = prepare(table, prior.roles, prior.head).columns
+    weights = weights_of(state)._replace(ties=state.ties)
+    arguments = KEY, 3, PURPOSE_HOUSEHOLDS, 60, columns, prior.rules, weights
+    counted = simulate_impossible(*arguments, 2)
+    assert counted.records is None
+    listed = simulate_impossible(*arguments, 2, counted.n_impossible)
+    assert listed.n_impossible == counted.n_impossible == len(listed.records.drawn.g)
+    assert simulate_impossible(*arguments, 1, counted.n_impossible - 1).records is None
+    names = ["sizes", "counts", "ties"]
+    if prior.role >= 0:
+        names += ["member_sizes", "member_counts"]
+    for name in names:
+        np.testing.assert_array_equal(getattr(listed.tally, name), getattr(counted.tally, name))
+    # Where members draw their roles, the classes of those whose role alone was drawn are new.
+    roles = [np.sum(one.tally.member_counts[: prior.member_levels[0]]) for one in (counted, listed)]
+    assert roles[0] == roles[1]
+    assert len(listed.records.drawn.m) == listed.tally.member_sizes.sum()

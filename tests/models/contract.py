@@ -63,7 +63,11 @@ TRAITS: dict[str, Traits] = {
         zeros_tolerance=0.1,
     ),
     "latent-class": Traits(
-        ({}, {"profile_concentration": 0.1, "profile_base": "uniform"}),
+        (
+            {},
+            {"profile_concentration": 0.1, "profile_base": "uniform"},
+            {"profile_concentration": "total", "profile_base": "empirical"},
+        ),
         mixture=True,
         zeros_tolerance=0.1,
     ),
@@ -107,6 +111,7 @@ TRAITS: dict[str, Traits] = {
             {"mean": "unknown", "fixed": "none"},
             {"random": "normal", "fixed": "two-way"},
             {"random": "none"},
+            {"random": "gamma-dp", "fixed": "two-way"},
             {"empirical": True},
         ),
         law="predictive_probabilities",
@@ -119,6 +124,13 @@ TRAITS: dict[str, Traits] = {
         tolerance=1e-12,
         # Of cells without records it knows nothing.
         positive=False,
+    ),
+    "dirichlet-multinomial": Traits(
+        ({}, {"terms": "none"}, {"terms": "two-way", "concentration": 300.0}),
+        tolerance=1e-12,
+        # With interactions some cells are fitted by nothing.
+        positive=False,
+        without_known_keys=False,
     ),
     "superpopulation-1": Traits(
         (

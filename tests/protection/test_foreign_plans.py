@@ -147,10 +147,20 @@ def test_names_made_of_labels_hold_no_characters_that_steer() -> None:
 
 
 def test_a_name_that_is_not_the_column_of_its_key_is_refused(spss_file: Carried) -> None:
-    code, text = spss_file.run(spss_file.changed(0, name="age"))
+    plan = spss_file.changed(0, name="age")
+    plan["keys"][1] |= {"name": "occ"}
+    code, text = spss_file.run(plan)
     assert code == 1
     assert "'age'" in text
     assert "'occ'" in text
+
+
+def test_two_rules_for_one_column_are_refused(spss_file: Carried) -> None:
+    twice = spss_file.plan | {"removed": ["age"]}
+    for plan in (spss_file.changed(0, name="age"), twice):
+        code, text = spss_file.run(plan)
+        assert code == 1
+        assert "the plan does two things to the column 'age'" in text
 
 
 def test_a_group_of_rare_levels_that_is_none_is_refused(text_file: Carried) -> None:

@@ -15,7 +15,7 @@ from unikat.data.hierarchies import read_hierarchy
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
-from unikat.protection.hierarchies import choices
+from unikat.protection.hierarchies import choices, own_recodings
 
 AGES = Key(
     name="age",
@@ -132,3 +132,24 @@ def test_a_column_that_joins_all_levels_of_the_data(tmp_path: Path) -> None:
     assert set(found.frame["age"]) == {"<100"}
     assert isinstance(found.plan.keys[1].rule, dict)
     assert found.plan.keys[1].rule["120"] == "100+"
+
+
+@pytest.mark.parametrize(
+    ("counts", "kept"),
+    [
+        ([50, 20, 16, 14], [{"a"}, {"a", "b"}]),
+        ([34, 33, 33], []),
+        # Of many levels the rest has nothing in common.
+        ([60, *[4] * 10], []),
+    ],
+)
+def test_common_levels_stand_against_all_others(counts: list[int], kept: list[set[str]]) -> None:
+    levels = tuple("abcdefghijk"[: len(counts)])
+    key = Key(name="place", levels=levels, labels=levels)
+    own = own_recodings(key, np.array(counts))
+    found = []
+    for one in own:
+        if one.key is not None and one.changes:
+            joined = np.bincount(one.groups)[one.groups] > 1
+            found.append({level for level, so in zip(levels, joined, strict=True) if not so})
+    assert sorted(found, key=len) == kept

@@ -93,6 +93,8 @@ def test_suppression_counts_in_risk_loss_and_heading(tmp_path: Path) -> None:
     rows = {name: what.columns[j].n_suppressed for j, name in enumerate(KEYS.split(","))}
     assert sum(rows.values()) == what.suppression.n_values
     assert what.lost > 0.01
+    # Sets of keys whose risk this fit says to be small are those of which it says too little.
+    assert "about twice its estimate" in what.sentences["suppression"]
     answer = what.sentences["answer"]
     answer = answer.removeprefix("Provisional, not converged: ")
     assert answer.startswith("τ1 falls from ")

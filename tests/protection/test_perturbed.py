@@ -21,9 +21,17 @@ from unikat.cli.main import main
 from unikat.data import CellTable, Key
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule
-from unikat.protection.perturbed import check_perturbation, correct_matches, links, perturb
+from unikat.protection.perturbed import (
+    CorrectMatches,
+    check_perturbation,
+    correct_matches,
+    links,
+    most_matches,
+    perturb,
+)
 from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.what_if import Posterior
+from unikat.risk.estimate import known
 from unikat.risk.law import Moments
 from unikat.studies.auto import Execution
 
@@ -440,3 +448,78 @@ def test_a_plan_without_recodings_is_not_applied(tmp_path: Path, capsys: Any) ->
     assert not (tmp_path / "copy.csv").exists()
     with pytest.raises(unikat.SpecError, match="named by --keep"):
         unikat.protect(frame, pram={"region": 0.8}, keep="region", **QUICKLY)
+
+
+def test_scenarios_are_judged_by_the_perturbed_file() -> None:
+    """k is counted in what is shown, of every intruder; a key that he does not know is no help."""
+    frame = people()
+    some = ["age", "sex"]
+    targets = ["k >= 2", "tau1_estimate <= 1000000", "r1 <= 0.99"]
+    found = unikat.protect(
+        frame,
+        recode={"age": "width(10)"},
+        pram={"region": 0.5, "sex": 0.7},
+        perturbation_seed=4,
+        scenarios=[
+            {"name": "all", "keys": KEYS.split(","), "target": targets},
+            {"name": "some", "keys": some, "target": targets},
+            {"name": "member", "keys": some, "target": ["k >= 2", "tau1 <= 5"], "in_sample": True},
+            {"name": "old", "keys": ["age"], "target": ["tau1_estimate <= 1000000"]},
+        ],
+        **QUICKLY,
+    )
+    judged = {(one.name, one.target.limit.split()[0]): one for one in found.summary.scenarios}
+    for name, keys in (("all", KEYS.split(",")), ("some", some), ("member", some)):
+        least = int(found.frame.groupby(keys).size().min())
+        one = judged[name, "k"].target
+        assert one.value == least
+        assert one.verdict == ("met" if least >= 2 else "not met")
+    # The short fit has not converged; a number there is.
+    some_tau1 = judged["some", "tau1_estimate"]
+    assert some_tau1.target.value is not None
+    assert some_tau1.target.value < some_tau1.before
+    assert judged["member", "tau1"].target.verdict == "not known"
+    assert judged["member", "tau1"].target.value is None
+    # Nothing that he knows is perturbed.
+    old = judged["old", "tau1_estimate"]
+    assert old.target.value == pytest.approx(old.after, abs=1e-9)
+
+
+def test_what_tau1_is_about_where_values_are_suppressed() -> None:
+    frame = people()
+    found = unikat.protect(
+        frame.assign(note=["a", "b"] * (len(frame) // 2)),
+        recode={"age": "width(10)"}, suppress="k >= 2", keep=["sex"], columns={"note": "other"},
+        **QUICKLY,
+    )  # fmt: skip
+    summary, shown = found.summary, found.frame[KEYS.split(",")]
+    table = shown.astype(object).where(shown.notna(), None).to_numpy()
+    alone = sum(
+        sum(all(a is None or a == b for a, b in zip(one, other, strict=True)) for other in table)
+        == 1
+        for one in table
+    )
+    assert summary.refit.n_alone == alone
+    assert summary.refit.n_uniques <= alone
+    assert summary.refit.tau1.upper <= alone
+    assert summary.before.n_alone is None
+    left = summary.left_over
+    assert left is not None
+    assert left.n_records == int(shown.notna().all(axis=1).sum())
+    assert left.n_records + left.n_hidden == len(frame)
+    assert left.n_hidden > 0
+
+
+def test_the_intruder_who_may_reach_most_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    # By the mean of one and the upper end of the other, each of which a limit may be of.
+    table, recoding = recoded(CELLS[:2])
+    by_all, without = replace(known(3.0, 0.95), upper=5.0), replace(known(2.0, 0.95), upper=8.0)
+
+    def matches(posterior: Any, margin: Recoding, *given: Any, **how: Any) -> CorrectMatches:
+        one = by_all if len(margin.kept) == 3 else without
+        return CorrectMatches(n_uniques=2, smallest=1, n_true=2, tau1=one, tau2=one)
+
+    monkeypatch.setattr("unikat.protection.perturbed.correct_matches", matches)
+    found = most_matches(Posterior.without_model(table), recoding, CELLS[:2], 0.95, ["A"])
+    for one in (found.tau1, found.tau2):
+        assert (one.mean, one.upper) == (3.0, 8.0)

@@ -195,7 +195,7 @@ def test_a_frame_and_its_specification_give_the_same_plan(
         (("--recode", "age: width(5), width(10)"), "'age' has 2 recodings; name one for each key"),
         (("--recode", "age"), "name each key and its recodings"),
         (("--recode", "agee: width(5)"), "'agee' is none of the keys"),
-        (("--recode", "age: file(age.csv)"), "a hierarchy has several recodings of 'age'"),
+        (("--recode", "age: file(age.csv)"), "Cannot read the hierarchy age.csv"),
         (
             ("--recode", "age: width(5)", "--target", "k >= 2", "--recodings", "sex: left out"),
             "--recodings among what to choose; leave one of them out",
@@ -363,6 +363,7 @@ def test_suppression_of_missing_levels_is_refused(
     for options, said in (
         (["--suppress", "tau1 <= 3"], "--suppress is about single records"),
         (["--suppress", "k >= 2", "--missing", "level"], "takes it for a level"),
+        (["--suppress", "k >= 2", "--missing", "wildcard"], "whose risk it hides"),
     ):
         assert main([*command, *options]) == 1
         assert said in " ".join(capsys.readouterr().err.split())

@@ -104,13 +104,90 @@ def test_the_plan_recodes_another_file_of_persons(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"suppress": "k >= 2"}, "cannot be combined with --model households"),
+        ({"suppress": "search"}, "cannot be combined with --model households"),
+        ({"suppress": "records(r1 > 0.2) <= 1"}, "--suppress is about single records"),
         ({"subsample": 0.5}, "cannot be combined with --model households"),
         ({"model": "latent-class", "population_households": None}, "households"),
         ({"keep": ["income"]}, "is none of the keys"),
+        (
+            {
+                "model": "latent-class",
+                "population_households": None,
+                "household_keys": None,
+                "head": None,
+                "suppress": "households.r1 <= 0.1",
+                "target": "tau1 <= 5",
+            },
+            "is of households, and the units here are persons",
+        ),
     ],
 )
 def test_what_cannot_be_asked(more: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError) as caught:
         unikat.protect(families(30), **asked(**more))
     assert said in str(caught.value)
+
+
+@pytest.mark.slow
+def test_keys_are_suppressed_of_whole_households() -> None:
+    """The file that comes out, counted; what is said of it; and the new fit of what it shows."""
+    frame = families(90)
+    # The sex of one of several members is not known.
+    first = frame.index[frame["house"].duplicated(keep=False)][0]
+    frame.loc[first, "sex"] = None
+    rules = asked(recode={"age": "width(20)"}, suppress="households.k >= 3", target="k >= 1")
+    del rules["recodings"]
+    found = unikat.protect(frame, **rules)
+    summary, out = found.summary, found.frame
+    assert summary.verdict == "met"
+    keys = ["area", "age", "sex"]
+    gone = out[keys].isna()
+    assert gone.to_numpy().any()
+    assert not gone.to_numpy().all()
+    # Of all members at once, also of the one who lacked it.
+    assert (gone.groupby(frame["house"]).nunique() == 1).all().all()
+    assert summary.suppression is not None
+    before = frame["sex"].isna().to_numpy().sum()
+    assert summary.suppression.n_values == gone.to_numpy().sum() - before
+    hidden = gone.to_numpy() & frame[keys].notna().to_numpy()
+    assert summary.suppression.n_records == frame["house"][hidden.any(axis=1)].nunique()
+    # Every household agrees with two others at least in what it shows: their true values count.
+    true = frame.assign(age=frame["age"] // 20).astype(object)
+    homes = [part for _, part in true.groupby("house")]
+    for house, part in enumerate(homes):
+        known = [key for key in keys if not gone.loc[part.index, key].any()]
+        shown = sorted(map(tuple, part[known].to_numpy().tolist()))
+        alike = sum(
+            len(other) == len(part)
+            and other[known].notna().all(axis=None)
+            and sorted(map(tuple, other[known].to_numpy().tolist())) == shown
+            for other in homes
+        )
+        assert alike >= 3, house
+    assert summary.released is not None
+    # Nobody is alone by the true values, which the plan has. To the new fit some households are
+    # alone in what they show, unless others hide the same: nearly surely somebody does.
+    assert summary.released.tau1.mean == 0.0
+    assert summary.refit.tau1.upper == 0.0
+    assert summary.refit.tau1.mean < summary.refit.tau1_hidden.mean
+    assert "every household reaches" in summary.sentences["suppression"]
+    # What is counted, no fit understates.
+    assert "estimate" not in summary.sentences["suppression"]
+    assert summary.lost > summary.chosen.lost
+
+
+@pytest.mark.slow
+def test_the_new_fit_has_the_rules_that_are_about_whole_groups() -> None:
+    """Two rules forbid the first band, one of them in part; the third is of a key left out."""
+    rules = asked(
+        keys=["age", "sex", "rel"],
+        recode={"age": "width(10)", "sex": "left out"},
+        target="k >= 1",
+        zeros=["head.age < 10", "head.age < 15", "count(sex == 'f') > 4"],
+        max_sweeps=60,
+    )
+    del rules["recodings"]
+    summary = unikat.protect(families(60), **rules).summary
+    assert summary.household_rules is not None
+    assert (summary.household_rules.n_rules, summary.household_rules.n_in_refit) == (3, 2)
+    assert "2 of the 3 rules" in summary.sentences["households"]

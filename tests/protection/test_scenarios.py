@@ -238,7 +238,11 @@ def test_a_target_that_the_new_fit_misses_is_a_missed_one() -> None:
         for refit in (0.15, 0.25)
     )
     summary: Any = SimpleNamespace(
-        scenarios=rows, told=False, target=None, verdict=together(row.target for row in rows)
+        scenarios=rows,
+        told=False,
+        target=None,
+        perturbation=None,
+        verdict=together(row.target for row in rows),
     )
     assert [row[-1] for row in scenario_rows(summary)] == ["verdict", "met", "not met"]
     said = verdict_of(summary)

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.protection.hierarchies import choices
+from unikat.jobs.progress import describe
+from unikat.jobs.protection_target import states_told
+from unikat.protection.going_on import N_STATES
+from unikat.protection.hierarchies import BASIC_COUNTS, OUT_COUNTS, choices
 from unikat.protection.recoding import Recoding
-from unikat.protection.search import Search, Value, frontier, undominated
+from unikat.protection.search import Search, SearchProgress, Value, frontier, undominated
 from unikat.spec.limits import Limit
 
 AGES = Key(name="age", levels=tuple(range(20)), labels=tuple(map(str, range(20))))
@@ -81,6 +84,30 @@ def test_best_plan_and_frontier_are_those_of_all_plans(
         assert any(plan.lost <= cheapest[0] + 1e-12 and plan.value.tau1 <= bound for plan in plans)
         bound = min(bound, cheapest[1]) / 2.0
     assert plans[0].value.tau1 == table.n_uniques or plans[0].lost == 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 30))
+def test_a_key_is_left_out_only_if_that_is_worth_what_it_counts(seed: int, limit: int) -> None:
+    table = sample_of(seed)
+    parts = choices(table)
+    # Ages and keys of two values go last, and none that the user offers to leave out counts more.
+    assert [one.out_counts for one in parts] == [BASIC_COUNTS, OUT_COUNTS, BASIC_COUNTS]
+    assert [one.out_counts for one in choices(table, given=GIVEN)] == [1.0, 1.0, 1.0]
+    search = Search.of(parts, uniques(table))
+    every = [
+        (sum(one.key is None for one in (recoding.keys[0], recoding.keys[2])), place)
+        for place in itertools.product(*(range(len(part.recodings)) for part in parts))
+        if (recoding := search.recoding(place)).kept and recoding.table(table).n_uniques <= limit
+    ]
+    found = search.best(Limit("tau1_estimate", float(limit)))
+    assert (found is None) == (not every)
+    if found is not None:
+        place = search.place(found.recoding)
+        assert search.cost[place] == pytest.approx(min(search.cost[at] for _, at in every))
+        basic = sum(one.key is None for one in (found.recoding.keys[0], found.recoding.keys[2]))
+        assert basic == min(n for n, _ in every)
+        assert found.lost == search.lost[place] <= 1.0
 
 
 @settings(max_examples=25, deadline=None)
@@ -238,3 +265,15 @@ def test_targets(text: str, value: float, met: bool) -> None:
     target = Limit.of(text)
     assert target.met(value) is met
     assert Limit.of(str(target)) == target
+
+
+def test_states_that_are_made_are_told() -> None:
+    told: list[SearchProgress] = []
+    tell = states_told(told.append)
+    assert tell is not None
+    tell(0.0)
+    tell(0.5)
+    tell(1.0)
+    assert [one.looks for one in told] == [1, N_STATES // 2, N_STATES]
+    assert describe(told[1]).startswith(f"Posterior: state {N_STATES // 2} of at most {N_STATES}")
+    assert states_told(None) is None

@@ -287,3 +287,9 @@ def test_what_cannot_be_asked(more: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError) as caught:
         unikat.protect(people(), **options(**more))
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0, 2, -0.5, "nan", "0.5,2"])
+def test_shares_that_are_none_are_named(share: object) -> None:
+    with pytest.raises(SpecError, match=r"--subsample \S+ is no share of the records"):
+        unikat.protect(crowd(), **options(subsample=share))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
+import unikat
+from protection.test_protect import people
+from protection.test_subsample import options
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -154,6 +161,16 @@ def table() -> CellTable:
     return CellTable.from_codes(codes, (status, sex), 9000)
 
 
+def test_a_key_with_levels_that_stay_apart_cannot_be_left_out_by_a_told_plan() -> None:
+    with pytest.raises(SpecError, match="keeps apart"):
+        unikat.protect(
+            people(),
+            **options(
+                keys=["region", "sex", "age"], recode={"region": "left out"}, apart="region: 01, 02"
+            ),
+        )
+
+
 def test_levels_that_stay_apart() -> None:
     (found, _) = choices(table(), apart={"status": ["unemployed", "3"]})
     assert all(one.key is not None for one in found.recodings)
@@ -165,3 +182,27 @@ def test_levels_that_stay_apart() -> None:
     given = {"status": [[["unemployed", "at home"]]]}
     with pytest.raises(SpecError, match="keeps apart"):
         choices(table(), given=given, apart={"status": ["2", "3"]})
+
+
+def test_nodes_without_labels_and_heights_that_are_none(tmp_path: Path) -> None:
+    tree = tmp_path / "tree.csv"
+    tree.write_text("code,parent\na,x\nb,x\nc,y\nx,\ny,\n")
+    frame = pd.DataFrame({"PLACE": list("abcc"), "SEX": list("fmfm")})
+    keys: Any = {"keys": ["PLACE", "SEX"], "levels": f"PLACE: file({tree})", "progress": False}
+    keys |= {"population_size": 4}
+    found = unikat.protect(frame, **keys, recode={"PLACE": "level(1)"})
+    assert found.frame["PLACE"].tolist() == ["x", "x", "y", "y"]
+    with pytest.raises(SpecError, match=r"level\(99\) is below the lowest groups of tree.csv"):
+        unikat.protect(frame, **keys, recode={"PLACE": "level(99)"})
+    tree.write_text("code,label,parent\na,A,x\nb,B,x\nc,C,y\nx,=cmd,\ny,Y,\n")
+    with pytest.raises(SpecError, match="'=cmd' cannot be the name of a group"):
+        unikat.protect(frame, **keys, recode={"PLACE": "level(1)"})
+
+
+@pytest.mark.parametrize("rule", ["join()", "join(a)"])
+def test_levels_that_are_joined_are_two_or_more(rule: str) -> None:
+    frame = pd.DataFrame({"PLACE": list("abcc"), "SEX": list("fmfm")})
+    with pytest.raises(SpecError, match="joins nothing; name two levels or more"):
+        unikat.protect(
+            frame, keys=["PLACE", "SEX"], population_size=4, recode={"PLACE": rule}, progress=False
+        )

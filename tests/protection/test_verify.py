@@ -282,6 +282,7 @@ def test_identical_files_and_what_cannot_be_verified(tmp_path: Path) -> None:
         (frame.assign(id=lambda f: f["id"] + "z"), {"id": "id"}, "is not in"),
         (frame, {"target": "population_k >= 3"}, "known of a plan"),
         (frame, {"missing": "level"}, "takes it for a level"),
+        (frame, {"missing": "wildcard", "target": "tau1 <= 5"}, "gives lower bounds"),
         (frame, {"keys": "sex,age:width(5)"}, "without rules of grouping"),
         (None, {}, "no protected file is named"),
         (frame, {"id": "nobody"}, "no column 'nobody'"),

@@ -46,7 +46,7 @@ CELLS = [
 def test_risks_of_a_cell_are_those_of_its_law(f: float) -> None:
     law = Others(*np.array(CELLS).T)
     counts = np.full(len(CELLS), f)
-    r2 = laws._mean_inverse(law, counts)
+    r2 = laws.mean_inverse(law, counts)
     second, third = laws._higher(law, counts, r2)
     inverse = 1.0 / (f + np.arange(F_MOST))
     for i, cell in enumerate(CELLS):
@@ -72,7 +72,7 @@ def test_the_interval_of_tau2_is_wide_enough_where_f_is_mostly_large(
 ) -> None:
     n, draws = 300, 20_000
     law = Others(*(np.full(n, part) for part in cell))
-    r2 = laws._mean_inverse(law, np.ones(n))
+    r2 = laws.mean_inverse(law, np.ones(n))
     state = State.of(Moments(law.alone, r2, *laws._higher(law, np.ones(n), r2)))
     rng = np.random.default_rng(5)
     b, alpha, a = cell
@@ -117,7 +117,7 @@ def test_the_approximation_of_a_wide_law_is_close_to_it(power: float) -> None:
 def state_of(rng: np.random.Generator, n: int, mean: float) -> tuple[State, Others]:
     others = Others(np.zeros(n), np.full(n, 3.0), rng.gamma(1.0, mean / 3.0, n))
     counts = np.ones(n)
-    r2 = laws._mean_inverse(others, counts)
+    r2 = laws.mean_inverse(others, counts)
     found = Moments(others.alone, r2, *laws._higher(others, counts, r2))
     return State.of(found), others
 

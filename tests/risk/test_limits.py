@@ -198,7 +198,7 @@ def test_one_string_has_one_verdict_at_the_same_numbers(template: str) -> None:
     asked = Scenario.of("all keys", (), [text], table, in_sample=False)
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=0.95)
     again: Any = SimpleNamespace(table=table)
-    stages = Stages(found, found, again, found, released=None, perturbed=False, unknown=None)
+    stages = Stages(found, found, again, found, released=None, unknown=None)
     parts = choices(table, given={key.name: [] for key in table.keys})
     sliders = Exploration(folder="", posterior=posterior, level=0.95, unknown=None, parts=parts)
     steps = (0,) * table.n_keys

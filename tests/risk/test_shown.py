@@ -114,9 +114,9 @@ def test_shown_risks_are_those_of_an_enumeration(codes: Any) -> None:
     assert (least[possible] < found.r1_shown[possible] - 0.05).any()
     # A mistake that is made on purpose is seen: other imputed records are not looked for.
     alone = RiskMeasures.of(table)
-    sums = shown.agreeing_sums
+    sums = shown.summed
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shown, "agreeing_sums", lambda *args: np.minimum(sums(*args), 1.0))
+        patch.setattr(shown, "summed", lambda *args: np.minimum(sums(*args), 1.0))
         wrong, _ = told(alone, table, Toy(), P, 600)
     assert np.abs(wrong.r1_shown[table.record_cell] - risk[:, 0]).max() > 0.1
 

@@ -13,6 +13,23 @@ def asked(numeric: object, **more: object) -> ProtectionSpec:
     return ProtectionSpec.parse({"keys": "A,B", "numeric": numeric, **more})
 
 
+@pytest.mark.parametrize(
+    ("more", "role"),
+    [
+        ({"design": {"weights": "w"}}, "weight"),
+        ({"columns": "w: identifier"}, "identifier"),
+        ({"columns": "w: removed"}, "removed"),
+        ({"columns": "w: household"}, "household"),
+        ({"design": {"household": "w"}}, "household"),
+    ],
+)
+def test_what_is_no_measurement_is_not_changed(more: dict[str, str], role: str) -> None:
+    for numeric in ("w: round(10)", "income+w: microaggregate(3)"):
+        with pytest.raises(SpecError, match=f"changed by --numeric, and is {role}"):
+            asked(numeric, **more)
+    asked("w: round(10)", columns="w: sensitive")
+
+
 def test_a_text_and_a_mapping_say_the_same() -> None:
     text = asked("income+wealth: Microaggregate(3,by=region); wage: top(99%),round(100)")
     mapping = asked(
@@ -46,7 +63,7 @@ def test_a_method_is_written_as_it_is_read(text: str) -> None:
         ("income: bottom(-1%)", "above 0%"),
         ("income: top(many)", "top(99%)"),
         ("income: top(99%, median)", "top(99%)"),
-        ("income: round(0)", "above 0"),
+        ("income: round(0)", "from 1e-12 to 1e+12"),
         ("income: round(5%)", "round(100)"),
         ("income: microaggregate(1)", "2 or more"),
         ("income: microaggregate(2.5)", "whole number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,9 @@ def test_the_command_lists_prints_and_fills(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == template("safe-room")
     assert main(["policy", "safe-rom"]) == 1
     assert "safe-room" in capsys.readouterr().err
-    assert main(["policy", "--recipients", "public", "--once"]) == 1
+    assert main(["policy", "--recipients", "researchers", "--once"]) == 1
     assert "--contract or --no-contract, --keys" in capsys.readouterr().err
-    answers = ["--recipients", "public", "--no-contract", "--once", "--keys", "AGE,SEX"]
+    answers = ["--recipients", "public", "--once", "--keys", "AGE,SEX"]
     assert main(["policy", *answers]) == 0
     assert Policy.of(parse_toml(capsys.readouterr().out)).spec.known_keys == ("AGE", "SEX")
 
@@ -145,3 +146,15 @@ def test_answers_that_are_not_given_are_asked_for(
     found = Policy.of(parse_toml(capsys.readouterr().out)).spec
     assert found.title.startswith("Scientific-use file")
     assert next(given, None) is None
+
+
+def test_answers_given_twice_and_nobody_to_ask(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["policy", "--recipients", "public", "--recipients", "room"]) == 1
+    assert "--recipients is given 2 times" in capsys.readouterr().err
+    assert main(["policy", "--once", "--repeated"]) == 1
+    assert "given 2 times" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["policy", "--ask"]) == 1
+    assert "there is nobody to ask" in capsys.readouterr().err

@@ -91,6 +91,17 @@ def log_partition(sizes: Any, mass: Any) -> Any:
     return new + sum(gammaln(size) for size in sizes)
 
 
+def clustered(model: MixedEffects) -> bool:
+    return model.random in ("dp", "gamma-dp")
+
+
+def log_base(model: MixedEffects, values: Array, mean: float, variance: float) -> Any:
+    """Log density of phi under the base measure; of log x where x ~ Gamma(1/s2, 1/s2)."""
+    if model.random == "dp":
+        return stats.norm.logpdf(values, mean, np.sqrt(variance))
+    return stats.gamma.logpdf(np.exp(values), 1.0 / variance, scale=variance) + values
+
+
 def log_joint(
     model: MixedEffects,
     W: Array,
@@ -112,11 +123,11 @@ def log_joint(
         assert phi is not None
         effects = phi
         total += stats.norm.logpdf(phi, 0.0, np.sqrt(variance)).sum()
-    if model.random == "dp":
+    if clustered(model):
         assert cluster is not None
         assert values is not None
         effects = values[cluster]
-        total += stats.norm.logpdf(values, mean, np.sqrt(variance)).sum()
+        total += log_base(model, values, mean, variance).sum()
         total += log_partition(np.bincount(cluster), mass)
         total += stats.gamma.logpdf(mass, model.mass_shape, scale=1 / model.mass_rate)
         if model.mean == "unknown":
@@ -141,7 +152,7 @@ def draw_prior(
         variance = model.variance_scale / rng.gamma(model.variance_shape)
     if model.random == "normal":
         phi = effects = rng.normal(0.0, np.sqrt(variance), n)
-    if model.random == "dp":
+    if clustered(model):
         mass = rng.gamma(model.mass_shape) / model.mass_rate
         if model.mean == "unknown":
             mean = rng.normal(0.0, np.sqrt(model.mean_variance))
@@ -151,6 +162,12 @@ def draw_prior(
             tables.append(int(rng.choice(len(weights), p=weights / (mass + i))))
         cluster = np.array(tables, np.int32)
         values = rng.normal(mean, np.sqrt(variance), len(set(tables)))
+        if model.random == "gamma-dp":
+            # Logarithms of gamma variables: of a small shape by one of a larger shape.
+            shape = 1.0 / variance
+            uniforms = rng.random(len(values))
+            grown = rng.gamma(shape + 1.0, 1.0, len(values))
+            values = np.log(grown) + np.log(uniforms) / shape - np.log(shape)
         phi = values[cluster]
     return MixedEffectsState(
         counts=np.zeros(n, np.int64),
@@ -206,7 +223,7 @@ def functions(case: Case, state: MixedEffectsState) -> dict[str, float]:
         found["sigma2 * effects"] = float(spread * np.log((effects**2).mean() + 0.01))
     if case.model.random == "normal" and len(state.beta):
         found["beta * effects"] = float(state.beta[0] * state.effects.mean())
-    if case.model.random == "dp":
+    if clustered(case.model):
         n, mass = len(state.values), np.log(state.mass)
         phi = state.values[state.cluster]
         found |= {
@@ -302,7 +319,7 @@ def ranked(case: Case, state: MixedEffectsState) -> dict[str, float]:
         found["beta"] = float(state.beta[-1])
     if case.model.random != "none":
         found["sigma2"] = state.variance
-    if case.model.random == "dp":
+    if clustered(case.model):
         found |= {"mass": state.mass, "clusters": float(len(state.values))}
     if case.model.mean == "unknown":
         found["mean"] = state.mean

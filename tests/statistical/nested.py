@@ -20,8 +20,9 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.models.base import Stream
 from unikat.models.households.composition import n_levels
-from unikat.models.households.nested import NestedHouseholds, NestedState
+from unikat.models.households.nested import NestedHouseholds
 from unikat.models.households.records import prepare
+from unikat.models.households.state import NestedState
 
 Array = Any
 Possible = Callable[[Array, Array], bool]
@@ -32,7 +33,8 @@ class Prior(NamedTuple):
     """The fixed numbers: levels (the size first), households, gamma priors, sticks.
 
     profile: c_j / n_j, or None where it is learned with the gamma prior `law`; role: the person key
-    that holds the role, -1 if none, and roles: the compositions that are listed, if there is one.
+    that holds the role, -1 if none, and roles: the compositions that are listed, if there is one;
+    head: the role of the head, to whose values those of others are tied, -1 without ties.
     """
 
     levels: tuple[int, ...]
@@ -49,6 +51,7 @@ class Prior(NamedTuple):
     possible: Possible | None = None
     role: int = -1
     roles: Any = None
+    head: int = -1
     n_classes: int = 24
     n_kinds: int = 24
 
@@ -87,10 +90,11 @@ class Listed(NestedHouseholds):
     """With given compositions, whatever those of the sample."""
 
     roles: Any = None
+    head: int = -1
 
     def prepare(self, table: CellTable) -> Any:
         """Lay the households out."""
-        return prepare(table, self.roles)
+        return prepare(table, self.roles, self.head)
 
 
 def model_of(prior: Prior) -> NestedHouseholds:
@@ -98,6 +102,7 @@ def model_of(prior: Prior) -> NestedHouseholds:
     more: dict[str, Any] = {"zeros_tempering": 0.0} if prior.rules is not None else {}
     return Listed(
         roles=prior.roles,
+        head=prior.head,
         alpha_shape=prior.alpha[0],
         alpha_rate=prior.alpha[1],
         beta_shape=prior.beta[0],
@@ -139,6 +144,63 @@ def draw_profiles(
         return np.nan_to_num(drawn / totals, nan=1.0 / len(profile))
 
 
+def tied_keys(prior: Prior) -> list[tuple[int, int]]:
+    """Keys and roles whose values depend on the head's, in the order of the table of ties."""
+    if prior.head < 0:
+        return []
+    return [
+        (k, role)
+        for k in range(len(prior.member_levels))
+        for role in range(prior.member_levels[prior.role])
+        if k != prior.role and role != prior.head
+    ]
+
+
+def draw_steps(rng: np.random.Generator, n: int) -> Array:
+    """Probabilities that change at some of n differences."""
+    drawn: list[float] = []
+    for d in range(n):
+        new = d == 0 or rng.random() < 0.15
+        drawn.append(float(rng.random()) if new else drawn[-1])
+    return np.array(drawn)
+
+
+def draw_differences(rng: np.random.Generator, n: int) -> Array:
+    """Law of the differences among n levels."""
+    return 0.9999 * rng.dirichlet(np.full(2 * n - 1, 1.0 / (2 * n - 1))) + 0.0001 / (2 * n - 1)
+
+
+def draw_ties(rng: np.random.Generator, prior: Prior) -> tuple[Array, Array]:
+    """Table of ties and the laws it is made of: own draw, by the head's level, by a difference,
+    and own draws that are kept by their difference."""
+    table, laws = [np.empty((3, 0))], [np.empty(0)]
+    for k, _ in tied_keys(prior):
+        n = prior.member_levels[k]
+        own, by_level, by_difference = rng.dirichlet([1.0, 0.5, 0.5])
+        levels = rng.dirichlet(np.full(n, 1.0 / n), n)
+        differences = draw_differences(rng, n)
+        kept = draw_steps(rng, 2 * n - 1)
+        for h in range(n):
+            moved = [differences[x - h + n - 1] for x in range(n)]
+            moved = [p / sum(moved) for p in moved]
+            row = [by_level * levels[h, x] + by_difference * moved[x] for x in range(n)]
+            stays = [kept[x - h + n - 1] for x in range(n)]
+            table.append(np.array([[1.0 - sum(row), *row], [1.0, *stays], [0.0, *moved]]))
+        laws += [np.array([own, by_level, by_difference]), levels.ravel(), differences, kept]
+    return np.concatenate(table, axis=1), np.concatenate(laws)
+
+
+def tie(prior: Prior, state: NestedState, k: int, role: int, head: int) -> Array | None:
+    """Columns of the table of ties, (3, n + 1), given the head's level; None if not tied."""
+    start = 0
+    for key, one in tied_keys(prior):
+        n = prior.member_levels[key]
+        if (key, one) == (k, role):
+            return state.ties[:, start + head * (n + 1) : start + (head + 1) * (n + 1)]
+        start += n * (n + 1)
+    return None
+
+
 def draw_state(rng: np.random.Generator, prior: Prior) -> NestedState:
     """Parameters from the prior."""
     n, s = prior.n_classes, prior.n_kinds
@@ -160,6 +222,7 @@ def draw_state(rng: np.random.Generator, prior: Prior) -> NestedState:
         member_profile,
         np.zeros(lam.shape, np.int32),
         np.zeros(phi.shape, np.int32),
+        *draw_ties(rng, prior),
     )
 
 
@@ -183,12 +246,21 @@ def draw_rows(rng: np.random.Generator, prior: Prior, state: NestedState) -> Arr
         members = []
         roles = draw_roles(rng, prior, codes[0])
         codes[0] = len(roles) - 1 + int(prior.head_apart)
+        roles.sort(key=lambda role: role != prior.head)
+        one_head = roles.count(prior.head) == 1
         for role in roles:
             c = g * n_kinds + level(state.omega[g])
             member = []
             for k in range(len(prior.member_levels)):
                 a, b = member_offsets[prior.block(k, role) :][:2] if k != prior.role else (0, 0)
-                member.append(role if k == prior.role else level(state.phi[a:b, c]))
+                drawn = role if k == prior.role else level(state.phi[a:b, c])
+                if one_head and members:
+                    row = tie(prior, state, k, role, members[0][k])
+                    given = 0 if row is None else level(row[0])
+                    drawn = given - 1 if given else drawn
+                    if row is not None and not given and rng.random() >= row[1, 1 + drawn]:
+                        drawn = level(row[2]) - 1
+                member.append(drawn)
             members.append(member)
         if prior.possible is None or prior.possible(np.array(codes), np.array(members)):
             shaped = np.array(members, np.int32).reshape(len(members), len(prior.member_levels))
@@ -206,7 +278,8 @@ def draw_roles(rng: np.random.Generator, prior: Prior, level: int) -> list[int]:
         return [r for r, n in enumerate(listed[level]) for _ in range(n)]
     while True:
         n = int(rng.choice(len(roles.sizes), p=roles.sizes)) + 1 - int(prior.head_apart)
-        drawn = rng.choice(len(roles.shares), n, p=roles.shares).tolist()
+        first = [] if roles.once < 0 else [roles.once]
+        drawn = first + rng.choice(len(roles.shares), n - len(first), p=roles.shares).tolist()
         if [drawn.count(r) for r in range(len(roles.shares))] not in listed:
             return drawn
 
@@ -225,9 +298,14 @@ def composition(prior: Prior, members: list[tuple[int, ...]]) -> tuple[int, floa
 
     def chance(counts: list[int]) -> float:
         n = sum(counts)
-        ways = math.factorial(n) // math.prod(math.factorial(s) for s in counts)
-        held_by = math.prod(w**s for w, s in zip(roles.shares, counts, strict=True))
-        return float(roles.sizes[n - 1 + int(prior.head_apart)] * ways * held_by)
+        of_size = float(roles.sizes[n - 1 + int(prior.head_apart)])
+        if roles.once >= 0:
+            if counts[roles.once] != 1:
+                return 0.0
+            counts = [s for r, s in enumerate(counts) if r != roles.once]
+        shares = [w for r, w in enumerate(roles.shares) if r != roles.once]
+        ways = math.factorial(sum(counts)) // math.prod(math.factorial(s) for s in counts)
+        return of_size * ways * math.prod(w**s for w, s in zip(shares, counts, strict=True))
 
     return len(listed), chance(n_each) / (1.0 - sum(map(chance, listed))), orders
 
@@ -247,13 +325,22 @@ def probability(prior: Prior, state: NestedState, row: Array) -> float:
     for k, x in enumerate(codes):
         if x >= 0:
             p = p * state.lam[offsets[k] + x]
+    heads = [member for member in there if prior.head >= 0 and member[prior.role] == prior.head]
     for member in there:
         product = state.omega.copy()
         for k, x in enumerate(member):
             if x >= 0 and k != prior.role:
                 role = member[prior.role] if prior.role >= 0 else 0
                 first = member_offsets[prior.block(k, role)]
-                product = product * state.phi[first + x].reshape(-1, n_kinds)
+                factor = state.phi[first + x].reshape(-1, n_kinds)
+                row = tie(prior, state, k, role, heads[0][k]) if len(heads) == 1 else None
+                if row is not None:
+                    levels = prior.member_levels[k]
+                    profile = state.phi[first : first + levels]
+                    lost = ((1.0 - row[1, 1:]) @ profile).reshape(-1, n_kinds)
+                    own = row[1, 1 + x] * factor + row[2, 1 + x] * lost
+                    factor = row[0, 0] * own + row[0, 1 + x]
+                product = product * factor
         p = p * product.sum(axis=1)
     return float(p.sum() * orders * within)
 
@@ -317,6 +404,32 @@ def functions(prior: Prior, state: NestedState, rows: Array) -> dict[str, float]
         "first person": float((rows[:, len(prior.levels) + 1] == 0).mean()),
         "equal": float((rows[1:] == rows[:-1]).all(axis=1).mean()),
     }
+    if prior.head >= 0:
+        key, role = tied_keys(prior)[0]
+        n = prior.member_levels[key]
+        row = int(np.sum(prior.member_blocks[: prior.block(key, role)]))
+        tied = state.phi[row].reshape(-1, n_kinds)
+        differences, kept = state.tie_laws[3 + n * n :][: 4 * n - 2].reshape(2, -1)
+        found |= {
+            "tied person": float(state.pi @ (state.omega * tied).sum(axis=1)),
+            "tied person^2": float(state.pi @ (state.omega * tied**2).sum(axis=1)),
+            # Own draws and those given the head's know nothing of each other.
+            "both": float(state.pi @ (state.omega * tied).sum(axis=1) * state.tie_laws[3]),
+            "own draws": float(state.tie_laws[0]),
+            "own draws^2": float(state.tie_laws[0] ** 2),
+            "by level": float(state.tie_laws[1]),
+            "first level": float(state.tie_laws[3]),
+            "first level^2": float(state.tie_laws[3] ** 2),
+            "same": float(differences[n - 1]),
+            "same^2": float(differences[n - 1] ** 2),
+            "farthest": float(differences[0]),
+            "alike": float(state.ties[0, 1]),
+            "kept": float(kept[n - 1]),
+            "kept^2": float(kept[n - 1] ** 2),
+            "step": float(kept[0] == kept[1]),
+            "kept and alike": float(kept[n - 1] * differences[n - 1]),
+            "kept, tied person": float(state.pi @ (state.omega * tied).sum(axis=1) * kept[n - 1]),
+        }
     if not prior.by_class:
         found |= {
             "beta": beta,
@@ -383,6 +496,10 @@ def masks(rng: np.random.Generator, prior: Prior, rows: Array, share: float) -> 
     hidden[:, 0] = False
     if prior.role >= 0:
         hidden[:, len(prior.levels) + prior.role :: len(prior.member_levels)] = False
+    if prior.head >= 0:
+        # Of a key that a head lacks members would have no ties.
+        is_head = prior.layout.parts(rows)[1][:, :, prior.role] == prior.head
+        hidden[:, len(prior.levels) :] &= ~is_head.repeat(len(prior.member_levels), axis=1)
     n_levels = len(prior.levels)
     there = prior.layout.present(rows).repeat(len(prior.member_levels), axis=1)
     hidden[:, n_levels:] &= there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.base_measure import Base
 from unikat.kernels.partition import split_merge
 from unikat.models.base import Stream
 from unikat.models.loglinear import mixed_effects
@@ -25,7 +27,7 @@ from unikat.rng import chain_key
 pytestmark = [pytest.mark.statistical, pytest.mark.slow]
 
 FALSE_ALARM = 1e-5
-"""Of each test, shared evenly among what it compares; 42 such tests, so 4.2e-4 in total. A planted
+"""Of each test, shared evenly among what it compares; 59 such tests, so 5.9e-4 in total. A planted
 bug has to be seen at a hundredth of it."""
 TIGHT: dict[str, Any] = {
     "effect_variance": 0.6,
@@ -47,7 +49,9 @@ def case(random: str, mean: str, fixed: str, **more: Any) -> mixed.Case:
     return mixed.Case(MixedEffects(random=random, mean=mean, fixed=fixed, **TIGHT), **more)
 
 
-KINDS = [("none", "zero"), ("normal", "zero"), ("dp", "zero"), ("dp", "unknown")]
+KINDS = [
+    ("none", "zero"), ("normal", "zero"), ("dp", "zero"), ("dp", "unknown"), ("gamma-dp", "zero"),
+]  # fmt: skip
 FIXED = ("none", "independence", "two-way")
 CASES = {
     f"{random}-{mean}-{fixed}": case(random, mean, fixed, share=1.5)
@@ -61,6 +65,8 @@ CASES |= {
     "zeros-missing": case("dp", "zero", "independence", gap=0.3, impossible=(1, 3)),
     "normal-zeros-missing": case("normal", "zero", "two-way", gap=0.3, impossible=(0,)),
     "empirical": mixed.Case(MixedEffects(random="dp", mean="unknown", empirical=True, **TIGHT)),
+    "gamma-zeros-missing": case("gamma-dp", "zero", "independence", gap=0.3, impossible=(1, 3)),
+    "gamma-empirical": mixed.Case(MixedEffects(random="gamma-dp", empirical=True, **TIGHT)),
     "normal-empirical": mixed.Case(MixedEffects(random="normal", empirical=True, **TIGHT)),
 }
 
@@ -99,6 +105,14 @@ BUGS = {
     "effects": ("normal-zero-none", "draw_effects", altered(4, lambda variance: 0.7 * variance)),
     # A new cluster three times as likely in a split as in the prior.
     "split": ("dp-zero-none", "split_merge", altered(5, lambda mass: 3.0 * mass)),
+    # The shift of values and intercept as if the intercept had a flat prior.
+    "exchange": ("gamma-dp-zero-independence", "exchange", altered(3, lambda prior: 100.0 * prior)),
+    # Values of a cluster as if the gamma law were twice as wide.
+    "gamma": (
+        "gamma-dp-zero-none",
+        "draw_values",
+        altered(5, lambda base: base._replace(variance=2.0 * base.variance)),
+    ),
     # The regression of the log means without the prior of beta.
     "recentre": ("normal-zero-independence", "recentre", altered(6, lambda prior: 100.0 * prior)),
 }
@@ -127,6 +141,22 @@ def test_values_moved_under_the_wrong_mean_are_caught(monkeypatch):
     assert not passes(p, 0.01), p
 
 
+def test_a_gamma_law_that_forgets_its_constant_is_caught(monkeypatch):
+    """The density of e^values without shape^shape / Gamma(shape), twice."""
+    right = mixed_effects.slice_draw
+
+    def slip(generator: Any, position: float, log_density: Any) -> float:
+        def lacking(at: float) -> float:
+            shape = np.exp(-at)
+            return log_density(at) - 2.0 * (shape * -at - math.lgamma(shape))
+
+        return right(generator, position, lacking)
+
+    monkeypatch.setattr(mixed_effects, "slice_draw", slip)
+    p = mixed.joint_test(CASES["gamma-dp-zero-none"], seed=4, n_runs=300)
+    assert not passes(p, 0.01), p
+
+
 # --- exact posteriors ------------------------------------------------------------------------
 
 COUNTS = np.array([0, 1, 3, 9])
@@ -134,11 +164,20 @@ OFFSET = np.array([0.4, -0.3, 0.1, 0.8])
 PARTITIONS = list(naive.set_partitions(range(4)))
 
 
-def block_integrals(variance: np.ndarray, mean: float) -> dict[tuple[int, ...], np.ndarray]:
+def block_integrals(
+    variance: np.ndarray, mean: float, gamma: bool
+) -> dict[tuple[int, ...], np.ndarray]:
     """Integral and first moment of e^eta over eta of each set of cells, for every variance."""
-    x, w = np.polynomial.hermite_e.hermegauss(120)
-    eta = mean + np.sqrt(variance)[:, None] * x
-    w = w / w.sum()
+    if gamma:
+        # Of x ~ Gamma(a, a) by the trapezium rule in the logarithm.
+        eta = np.broadcast_to(np.linspace(-60.0, 6.0, 8_001), (len(variance), 8_001))
+        shape = 1.0 / variance[:, None]
+        w = np.exp(stats.gamma.logpdf(np.exp(eta), shape, scale=1.0 / shape) + eta)
+        w = w / w.sum(axis=1, keepdims=True)
+    else:
+        x, nodes = np.polynomial.hermite_e.hermegauss(120)
+        eta = mean + np.sqrt(variance)[:, None] * x
+        w = np.broadcast_to(nodes / nodes.sum(), eta.shape)
     found = {}
     for size in range(1, 5):
         for block in itertools.combinations(range(4), size):
@@ -146,13 +185,23 @@ def block_integrals(variance: np.ndarray, mean: float) -> dict[tuple[int, ...], 
             like = np.exp(
                 (f[:, None, None] * eta - np.exp(o)[:, None, None] * np.exp(eta)).sum(axis=0)
             )
-            found[block] = np.stack([like @ w, (like * np.exp(eta)) @ w])
+            found[block] = np.stack([(like * w).sum(axis=1), (like * np.exp(eta) * w).sum(axis=1)])
     return found
 
 
-def exact(variance: np.ndarray, weight: np.ndarray, mean: float, log_eppf: Any) -> Any:
-    """Posterior of the 15 partitions, and mean of e^phi of each cell."""
-    integrals = block_integrals(variance, mean)
+def exact(base: Base, mass: float) -> Any:
+    """Posterior of the 15 partitions, and mean of e^phi of each cell, given the base measure."""
+    return exact_over(
+        np.array([base.variance]), np.ones(1), base.mean, base.gamma,
+        lambda sizes: mixed.log_partition(sizes, mass),
+    )  # fmt: skip
+
+
+def exact_over(
+    variance: np.ndarray, weight: np.ndarray, mean: float, gamma: bool, log_eppf: Any
+) -> Any:
+    """The same with sigma^2 on a grid."""
+    integrals = block_integrals(variance, mean, gamma)
     probability, moments = [], []
     for partition in PARTITIONS:
         blocks = [tuple(sorted(block)) for block in partition]
@@ -179,35 +228,36 @@ def partition_numbers(clusters: np.ndarray) -> np.ndarray:
     return np.eye(len(PARTITIONS))[found]
 
 
-def test_clusters_have_the_exact_posterior_given_the_base_measure():
+BASES = [Base(False, 0.3, 1.7), Base(True, 0.0, 1.7)]
+
+
+@pytest.mark.parametrize("base", BASES, ids=["normal", "gamma"])
+def test_clusters_have_the_exact_posterior_given_the_base_measure(base):
     """Algorithm 8 with spare values, and exact values: all 15 partitions of four cells."""
-    variance, mean, mass = 1.7, 0.3, 0.8
-    expected, moments = exact(
-        np.array([variance]), np.ones(1), mean, lambda sizes: mixed.log_partition(sizes, mass)
-    )
+    mass = 0.8
+    expected, moments = exact(base, mass)
     key, cluster, values = chain_key(5, 0), np.zeros(4, np.int32), np.zeros(1)
     n = 60_000
     clusters, rates = np.empty((n, 4), int), np.empty((n, 4))
     for sweep in range(n):
-        values = kernels.allocate(key, sweep, COUNTS, OFFSET, mass, mean, variance, cluster, values)
-        kernels.draw_values(key, sweep, COUNTS, OFFSET, cluster, mean, variance, values)
+        values = kernels.allocate(key, sweep, COUNTS, OFFSET, mass, base, cluster, values)
+        kernels.draw_values(key, sweep, COUNTS, OFFSET, cluster, base, values)
         clusters[sweep], rates[sweep] = cluster, np.exp(values[cluster])
     draws = np.hstack((partition_numbers(clusters), rates))
     p = mixed.batch_p_values(draws, np.concatenate((expected, moments)))
     assert passes(p), p
 
 
-def test_splits_and_merges_alone_have_the_exact_posterior():
+@pytest.mark.parametrize("base", BASES, ids=["normal", "gamma"])
+def test_splits_and_merges_alone_have_the_exact_posterior(base):
     """The same partitions, by these moves only; nothing else moves a cell."""
-    variance, mean, mass = 1.7, 0.3, 0.8
-    expected, _ = exact(
-        np.array([variance]), np.ones(1), mean, lambda sizes: mixed.log_partition(sizes, mass)
-    )
+    mass = 0.8
+    expected, _ = exact(base, mass)
     key, cluster, n_clusters = chain_key(5, 1), np.zeros(4, np.int32), 1
     clusters, n_moved = np.empty((60_000, 4), int), 0
     for sweep, row in enumerate(clusters):
         n_clusters, moved = split_merge(
-            key, sweep, 2, COUNTS, OFFSET, mass, mean, variance, cluster, n_clusters
+            key, sweep, 2, COUNTS, OFFSET, mass, base, cluster, n_clusters
         )
         row[:] = cluster
         n_moved += moved
@@ -216,9 +266,13 @@ def test_splits_and_merges_alone_have_the_exact_posterior():
     assert passes(p), p
 
 
-def test_the_whole_sampler_has_the_exact_posterior_of_partitions():
+@pytest.mark.parametrize("random", ["dp", "gamma-dp"])
+def test_the_whole_sampler_has_the_exact_posterior_of_partitions(random):
     """The same with m and sigma^2 unknown, integrated on grids; draws by `step`."""
-    model = MixedEffects(fixed="none", variance_shape=3.0, variance_scale=2.0)
+    options = {"variance_shape": 3.0, "variance_scale": 2.0}
+    # Without an intercept, as with fixed effects that are held.
+    empirical = random == "gamma-dp"
+    model = MixedEffects(random=random, fixed="none", empirical=empirical, **options)
     mass = np.exp(np.linspace(-9.0, 3.5, 400))
     prior = stats.gamma.pdf(mass, 1.0) * mass
 
@@ -227,7 +281,7 @@ def test_the_whole_sampler_has_the_exact_posterior_of_partitions():
 
     variance = np.exp(np.linspace(-4.0, 5.0, 160))
     weight = np.exp(mixed.inverse_gamma_logpdf(variance, 3.0, 2.0)) * variance
-    expected, moments = exact(variance, weight, 0.0, log_eppf)
+    expected, moments = exact_over(variance, weight, 0.0, empirical, log_eppf)
     keys = [Key.of_size("A", 2), Key.of_size("B", 2)]
     table = CellTable.from_codes([[0, 0]], keys, population_size=2)
     data = model.prepare(table)._replace(offset=OFFSET, known=COUNTS)

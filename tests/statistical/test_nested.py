@@ -15,6 +15,7 @@ from statistical import nested
 from unikat.kernels import nested as kernels
 from unikat.kernels import nested_split, nested_truncation, profiles
 from unikat.models.base import Stream
+from unikat.models.households import nested as nested_model
 from unikat.models.households import records
 from unikat.models.households.composition import listing
 from unikat.zeros.household_rules import HouseholdZeros
@@ -79,8 +80,8 @@ def test_splits_by_another_concentration_are_caught(monkeypatch):
     """Household classes split as if alpha were twenty times as large."""
     right = nested_split.propose
 
-    def slip(key: Any, sweep: int, tokens: Any, prior: Any, *rest: Any) -> Any:
-        return right(key, sweep, tokens, prior._replace(alpha=20.0 * prior.alpha), *rest)
+    def slip(key: Any, sweep: int, number: int, tokens: Any, prior: Any, *rest: Any) -> Any:
+        return right(key, sweep, number, tokens, prior._replace(alpha=20.0 * prior.alpha), *rest)
 
     monkeypatch.setattr(nested_split, "propose", slip)
     p = nested.joint_test(SMALL, seed=8, n_runs=80, n_steps=24)
@@ -230,10 +231,15 @@ def with_rules(prior: nested.Prior) -> nested.Prior:
 RULED = with_rules(nested.Prior((3, 2), (3, 2, 2), 6))
 
 
-def with_roles(prior: nested.Prior, listed: list[list[int]]) -> nested.Prior:
-    """With the first key of persons as their role, and some compositions that are not listed."""
+def with_roles(prior: nested.Prior, listed: list[list[int]], once: int = -1) -> nested.Prior:
+    """With the first key of persons as their role, and some compositions that are not listed.
+
+    once: the role that these have exactly once, -1 if there is none.
+    """
     n_roles = len(listed[0])
     shares = np.arange(1.0, n_roles + 1.0)
+    if once >= 0:
+        shares[once] = 0.0
     sizes = np.arange(1.0, prior.levels[0] + 1.0)
     roles = listing(
         0,
@@ -241,6 +247,7 @@ def with_roles(prior: nested.Prior, listed: list[list[int]]) -> nested.Prior:
         sizes / sizes.sum(),
         shares / shares.sum(),
         int(not prior.head_apart),
+        once,
     )
     return prior._replace(role=0, roles=roles)
 
@@ -252,6 +259,9 @@ ROLES = {
         PRIORS["learned"]._replace(member_levels=(2, 3, 2)), [[1, 0], [1, 1], [0, 2]]
     ),
     "rules": with_roles(RULED, [[1, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]),
+    "one head": with_roles(
+        SMALL._replace(levels=(3, 2), member_levels=(3, 2)), [[1, 0, 0], [1, 1, 0], [1, 1, 1]], 0
+    ),
 }
 
 
@@ -276,6 +286,28 @@ def test_members_of_one_role_that_have_the_profile_of_another_are_caught(monkeyp
     assert not passes(p, 0.01), p
 
 
+TIES = {
+    "all members": ROLES["all members"]._replace(head=0),
+    "two keys": with_roles(SMALL._replace(member_levels=(2, 3, 2)), [[1, 0], [1, 1]])._replace(
+        head=0
+    ),
+    "one head": ROLES["one head"]._replace(head=0),
+    "rules": ROLES["rules"]._replace(head=0),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+@pytest.mark.parametrize("hidden", [0.0, 0.3])
+def test_sampler_keeps_the_joint_law_with_ties_to_the_head(name, hidden):
+    p = nested.joint_test(TIES[name], seed=11, n_runs=40, n_steps=24, hidden=hidden)
+    assert passes(p), p
+
+
+def test_ranks_of_the_truth_are_uniform_with_ties_to_the_head():
+    p = nested.rank_test(TIES["two keys"]._replace(n=20), seed=4, n_sets=60)
+    assert min(p) > FALSE_ALARM / len(p), p
+
+
 @pytest.mark.parametrize("hidden", [0.0, 0.2])
 def test_sampler_keeps_the_joint_law_under_rules(hidden):
     """With missing keys too, which are imputed such that the rules hold."""
@@ -284,14 +316,30 @@ def test_sampler_keeps_the_joint_law_under_rules(hidden):
 
 
 def test_impossible_households_that_are_not_counted_are_caught(monkeypatch):
-    """The sign with which they are counted is zero."""
+    """They are simulated, and left out of all counts."""
+    right = nested_model.simulate_impossible
+
+    def slip(*arguments: Any) -> Any:
+        found = right(*arguments)
+        nothing = type(found.tally)(*(np.zeros_like(part) for part in found.tally))
+        return found._replace(tally=nothing, records=None)
+
+    monkeypatch.setattr(nested_model, "simulate_impossible", slip)
+    p = nested.joint_test(RULED, seed=7, n_runs=60, n_steps=24)
+    assert not passes(p, 0.01), p
+
+
+def test_impossible_households_that_move_with_the_wrong_class_are_caught(monkeypatch):
+    """In the list that is split and merged they are all of the first class."""
     right = nested_truncation.simulate
 
     def slip(*arguments: Any) -> Any:
-        return right(*arguments[:6], 0, *arguments[7:])
+        found = right(*arguments)
+        arguments[12].g[:] = 0
+        return found
 
     monkeypatch.setattr(nested_truncation, "simulate", slip)
-    p = nested.joint_test(RULED, seed=7, n_runs=60, n_steps=24)
+    p = nested.joint_test(RULED, seed=12, n_runs=60, n_steps=24)
     assert not passes(p, 0.01), p
 
 

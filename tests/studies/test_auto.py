@@ -437,7 +437,7 @@ def test_an_evaluation_of_it():
     plan = Plan(n_chains=2, stop=StopRule(max_sweeps=60))
     job = Job(
         fit=Fit(model="auto", n=20, repeat=1), sample=population.sample(np.arange(20)),
-        model=auto("toy"), seed=3, plan=plan, level=0.95, n_threads=1, device="cpu",
+        second=None, model=auto("toy"), seed=3, plan=plan, level=0.95, n_threads=1, device="cpu",
     )  # fmt: skip
     found = run_job(job)
     assert found.error is None

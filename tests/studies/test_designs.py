@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.sampling import LEAST_RECORDS
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
+from unikat.models.households.records import toy_table
 from unikat.studies.designs import (
     Population,
     allocate,
@@ -21,6 +25,7 @@ from unikat.studies.designs import (
     draw_sample,
     draw_units,
     inclusion,
+    observed_levels,
 )
 
 
@@ -404,3 +409,53 @@ def test_impossible_allocations_are_refused(design, allocation, power, words):
 def test_an_unknown_design_is_refused():
     with pytest.raises(SpecError, match="Did you mean 'stratified'"):
         check_design("stratifed")
+
+
+def test_households_of_a_sample_keep_their_members_and_a_slot():
+    """A sample of heads who live alone, each a household key: one slot, which is empty."""
+    layout = HouseholdLayout(
+        household_keys=(Key.of_size("size", 3), Key.of_size("head.AGE", 4)),
+        person_keys=(Key.of_size("AGE", 4),),
+        n_slots=2,
+        head_apart=True,
+    )
+    rows = layout.pack(np.array([[0, 1], [0, 3], [0, 3], [2, 0]]), np.array([[2], [0]]))
+    population = Population.of(CellTable.from_codes(rows, layout.columns, 4, layout=layout))
+    sample = population.sample(np.array([0, 1]))
+    found = observed_levels(sample.table)
+    assert found.layout is not None
+    assert found.layout.n_slots == 1
+    assert [key.n_levels for key in found.layout.household_keys] == [2, 2]
+    households, members = found.layout.parts(found.cells)
+    assert households.tolist() == [[0, 0], [0, 1]]
+    assert (members == found.layout.absent).all()
+    assert sample.tau1 == 1.0
+    assert sample.tau2 == 1.5
+    # Each unit is a household: drawn by households, none has companions.
+    assert draw_sample(population, 2, 1, seed=1, design="households").table.households is None
+
+
+def test_the_number_of_households_is_rounded_to_the_nearest():
+    codes = np.zeros((10, 1), np.int32)
+    table = replace(
+        CellTable.from_codes(codes, [Key.of_size("A", 2)], 10),
+        households=np.repeat(np.arange(5, dtype=np.int32), 2),
+    )
+    population = Population.of(table)
+    # 1.5, 2.5 and 3.5 households have so many units: to the even one, and 0.5 to one at least.
+    drawn_units = [
+        len(draw_units(population, n, 1, seed=1, design="households")) for n in (1, 3, 5, 7, 10)
+    ]
+    assert drawn_units == [2, 4, 4, 8, 10]
+
+
+def test_levels_of_a_sample_are_not_taken_under_rules_of_households():
+    with pytest.raises(SpecError, match="rules of what is impossible"):
+        observed_levels(toy_table(ruled=True))
+
+
+def test_levels_that_are_not_to_be_named_stay_so_in_a_sample():
+    key = replace(Key.of_size("A", 4), private=frozenset([1, 3]))
+    table = CellTable.from_codes(np.array([[0], [2], [3]]), [key], 9)
+    (own,) = observed_levels(table).keys
+    assert [own.labels[i] for i in own.private] == [key.labels[3]]

@@ -12,6 +12,7 @@ from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
 from unikat.inference.progress import Watcher
+from unikat.models.households.nested import NestedHouseholds
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.designs import Population, chain_seed, draw_units
@@ -234,6 +235,7 @@ def test_studies_that_do_not_fit_the_population_are_refused():
         (population, {}, {"a": Toy(), "b": Toy()}, "'a' and 'b' are the same"),
         (population, {"sizes": (41,)}, {"toy": Toy()}, "larger than the population"),
         (population, {}, {}, "No model"),
+        (population, {}, {"ties": NestedHouseholds(ties="head")}, "ties is for synthetic"),
         (bare, {"design": "stratified"}, {"toy": Toy()}, "needs strata"),
         (bare, {"design": "pps"}, {"toy": Toy()}, "needs sizes of the units"),
         (

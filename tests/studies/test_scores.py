@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unikat.risk.estimate import Summary
+from unikat.studies.pooled import holds, summarise_fits
 from unikat.studies.scores import (
     N_CUTOFFS,
     UNSAFE_CUTOFFS,
     FitScore,
+    Point,
     RecordScores,
     classification,
-    holds,
-    summarise_fits,
 )
 
 
@@ -49,7 +49,7 @@ def test_bias_error_and_coverage_of_a_known_case():
     fits = [fit(1, 10.0, (13, 11, 15)), fit(2, 20.0, (19, 15, 25), converged=False)]
     fits.append(fit(3, 30.0, (30, 29, 31)))
     fits.append(fit(4, 5.0, (0, 0, 0), tau1=None, tau2=None, error="refused", seconds=None))
-    (score,) = summarise_fits(fits)
+    (score,) = summarise_fits(fits, 0.95)
     assert (score.n_samples, score.n_failed, score.n_unconverged) == (3, 1, 1)
     one, two = score.tau1, score.tau2
     assert one.truth == 20.0
@@ -72,14 +72,14 @@ def test_bias_error_and_coverage_of_a_known_case():
 
 def test_where_every_fit_failed_there_are_no_numbers():
     failed = {"tau1": None, "tau2": None, "records": None, "error": "refused", "seconds": None}
-    (score,) = summarise_fits([fit(1, 5.0, (0, 0, 0), **failed)])
+    (score,) = summarise_fits([fit(1, 5.0, (0, 0, 0), **failed)], 0.95)
     assert score.n_samples == 0
     assert score.tau1 is None
     assert score.cutoffs == score.r1_groups == score.r2_errors == ()
 
 
 def test_one_sample_and_a_truth_of_zero():
-    (score,) = summarise_fits([fit(1, 0.0, (1, 0, 2))])
+    (score,) = summarise_fits([fit(1, 0.0, (1, 0, 2))], 0.95)
     assert score.tau1.bias_error is None
     assert score.tau1.relative_bias is None
     assert score.tau1.relative_rmse is None
@@ -87,7 +87,7 @@ def test_one_sample_and_a_truth_of_zero():
 
 def test_models_and_sizes_keep_apart():
     fits = [fit(1, 1.0, (1, 1, 1), n=n, model=m) for m in ("b", "a") for n in (20, 10)]
-    assert [(one.n, one.model) for one in summarise_fits(fits)] == [
+    assert [(one.n, one.model) for one in summarise_fits(fits, 0.95)] == [
         (10, "b"),
         (10, "a"),
         (20, "b"),
@@ -114,7 +114,7 @@ def test_record_scores_are_those_of_a_slow_count(n, seed):
         for part in np.split(np.arange(n), [n // 3])
     ]
     pooled = fit(1, 1.0, (1, 1, 1), records=halves[0] + halves[1])
-    (score,) = summarise_fits([pooled])
+    (score,) = summarise_fits([pooled], 0.95)
     unique = truth == 1
     for one in score.cutoffs:
         positive = r1 > one.cutoff
@@ -126,6 +126,7 @@ def test_record_scores_are_those_of_a_slow_count(n, seed):
             assert one.false_positive == pytest.approx(np.mean(positive[~unique]))
         else:
             assert one.false_positive is None
+        assert one.above == (pytest.approx(np.mean(positive)) if n else None)
     assert [one.cutoff for one in score.cutoffs] == [i / N_CUTOFFS for i in range(N_CUTOFFS + 1)]
     for groups, risk, true in ((score.r1_groups, r1, unique), (score.r2_groups, r2, 1 / truth)):
         assert sum(group.records for group in groups) == n
@@ -150,7 +151,7 @@ def test_errors_of_r2_are_means_over_samples():
     one = RecordScores.of(np.array([0.5]), np.array([0.75]), np.array([2]))
     two = RecordScores.of(np.array([0.5]), np.array([0.25]), np.array([20]))
     scores = [fit(1, 1.0, (1, 1, 1), records=one), fit(2, 1.0, (1, 1, 1), records=two)]
-    everything, small, large = summarise_fits(scores)[0].r2_errors
+    everything, small, large = summarise_fits(scores, 0.95)[0].r2_errors
     assert (everything.group, small.group, large.group) == ("all", "F <= 10", "F > 10")
     assert small.signed == pytest.approx(0.25 / 2)
     assert large.absolute == pytest.approx(0.2 / 2)
@@ -171,6 +172,25 @@ def test_classification_counts_both_kinds_of_error():
     assert classification(estimated[:0], true[:0], 0.05).tolist() == [[0, 0], [0, 0]]
 
 
+def test_cells_with_more_records_are_classified_and_are_nothing_else():
+    """All cells count in `unsafe_cells`; every other score is of the sample uniques."""
+    f, unique = np.array([1, 3, 40, 2]), np.array([True, False, True, False])
+    r1, r2 = np.array([0.8, 0.0, 0.1, 0.2]), np.array([0.9, 0.01, 0.06, 0.5])
+    median = np.array([1.0, 50.0, np.nan, 2.0])
+    found = RecordScores.of(r1, r2, f, median, None, unique)
+    alone = RecordScores.of(r1[unique], r2[unique], f[unique], median[unique])
+    for name, value in vars(alone).items():
+        if name != "unsafe_cells":
+            np.testing.assert_array_equal(getattr(found, name), value)
+    # At 0.05: 3 and 2 units are unsafe, and the cell with 3 is missed; 40 units are safe.
+    assert found.unsafe_cells[0, 0].tolist() == [[0, 1], [1, 2]]
+    assert found.unsafe_cells[1, 0].tolist() == [[0, 1], [0, 2]]
+    (score,) = summarise_fits([fit(1, 1.0, (1, 1, 1), records=found)], 0.95)
+    by = {(one.summary, one.cutoff): one for one in score.unsafe_cells}
+    assert (by["mean", 0.05].false_negative, by["mean", 0.05].false_positive) == (1 / 3, 1.0)
+    assert by["median", 0.05].false_positive is None
+
+
 def test_unsafe_records_are_classified_by_each_summary_of_f():
     """By `classification`; what is not known is left out, and pools with what is."""
     f = np.array([1, 2, 4, 30, 100])
@@ -183,12 +203,67 @@ def test_unsafe_records_are_classified_by_each_summary_of_f():
             want = classification(risk[known], 1 / f[known], cutoff)
             np.testing.assert_array_equal(table, want)
     (score,) = summarise_fits(
-        [fit(1, 5.0, (5, 4, 6), records=records + RecordScores.of(r2, r2, f))]
+        [fit(1, 5.0, (5, 4, 6), records=records + RecordScores.of(r2, r2, f))],
+        0.95,
     )
     by = {(one.summary, one.cutoff): one for one in score.unsafe}
     assert len(by) == 3 * len(UNSAFE_CUTOFFS)
     # Of 1, 1/2, 1/4, 1/30, 1/100 three are above 0.05; r2 finds two, and 0.15 is false.
     assert (by["mean", 0.05].false_negative, by["mean", 0.05].false_positive) == (1 / 3, 1 / 2)
     assert (by["mode", 0.05].false_negative, by["mode", 0.05].false_positive) == (0.0, 1.0)
-    (score,) = summarise_fits([fit(1, 5.0, (5, 4, 6), records=RecordScores.of(r2, r2, f))])
+    (score,) = summarise_fits([fit(1, 5.0, (5, 4, 6), records=RecordScores.of(r2, r2, f))], 0.95)
     assert {one.summary for one in score.unsafe} == {"mean"}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 40), st.integers(0, 10**6))
+def test_record_measures_are_those_of_loops(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fits, wins, pairs, brier, surprise, chance = [], 0.0, 0, [], [], []
+    for repeat in (1, 2):
+        r1 = rng.choice([0.0, 0.2, 0.2000001, 0.9, 1.0], n)
+        counts = rng.integers(1, 4, n)
+        fits.append(fit(repeat, 1.0, (1, 0, 2), records=RecordScores.of(r1, r1, counts)))
+        alone = counts == 1
+        for a in r1[alone]:
+            for b in r1[~alone]:
+                wins += 1.0 if a > b else 0.5 if a == b else 0.0
+                pairs += 1
+        for risk, y in zip(r1.tolist(), alone.tolist(), strict=True):
+            brier.append((risk - y) ** 2)
+            surprise.append(math.log(max(risk if y else 1.0 - risk, 1e-4)))
+        chance.append(math.sqrt(sum(risk * (1.0 - risk) for risk in r1.tolist())))
+    found = summarise_fits(fits, 0.95)[0].records
+    assert found is not None
+    assert found.auc == (None if not pairs else pytest.approx(wins / pairs))
+    assert found.brier == pytest.approx(np.mean(brier))
+    assert found.log_score == pytest.approx(np.mean(surprise))
+    assert found.by_chance == pytest.approx(math.sqrt(2 / math.pi) * np.mean(chance))
+    assert found.width_by_chance == pytest.approx(2 * 1.959964 * np.mean(chance), rel=1e-6)
+
+
+def test_the_error_by_chance_is_that_of_who_knows_the_risks() -> None:
+    rng = np.random.default_rng(1)
+    risks = rng.beta(0.5, 1.0, 400)
+    errors = [abs(int((rng.random(400) < risks).sum()) - risks.sum()) for _ in range(4000)]
+    one = fit(1, 1.0, (1, 0, 2), records=RecordScores.of(risks, risks, np.full(400, 2)))
+    found = summarise_fits([one], 0.95)[0].records
+    assert found is not None
+    assert found.by_chance == pytest.approx(np.mean(errors), rel=0.04)
+
+
+def test_formulas_have_no_interval_and_programs_may_have_one() -> None:
+    none = {"tau1": None, "tau2": None}
+    fits = [
+        fit(1, 10.0, (0, 0, 0), **none, tau1_point=Point(mean=14.0)),
+        fit(2, 20.0, (0, 0, 0), **none, tau1_point=Point(mean=18.0, lower=10.0, upper=19.0)),
+    ]
+    (score,) = summarise_fits(fits, 0.95)
+    assert score.tau2 is None
+    assert score.records is None
+    assert score.cutoffs == score.unsafe == score.r1_groups == score.r2_errors == ()
+    found = score.tau1
+    assert found is not None
+    assert (found.absolute, found.bias) == (3.0, 1.0)
+    assert (found.n_intervals, found.n_covered, found.n_above, found.n_below) == (1, 0, 1, 0)
+    assert found.width == 9.0

@@ -153,7 +153,8 @@ def test_the_head_apart_comes_first():
         assert (first["rel"] == 1).all()
         # Of the heads of the file all are; of other members a quarter.
         assert (first["age"] >= 20).mean() > 0.9
-        assert (synthetic["rel"] == 1).sum() == 150
+        # No other member of the file is a head; the model leaves a little to what it has not seen.
+        assert synthetic.drop(first.index)["rel"].eq(1).mean() < 0.02
 
 
 def test_a_key_in_which_heads_differ_must_be_one_of_theirs():

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from unikat.cli.main import cli
-from unikat.spec.kinds import KINDS
+from unikat.spec.kinds import KINDS, Kind
 from unikat.spec.trust import Trust
-from unikat.web.drafts import Draft
+from unikat.web.drafts import PAGES, Draft, fields_on
 from web_client import SURVEY, Client
 
 KEYS = {
@@ -44,6 +44,13 @@ FORMS: dict[str, dict[str, str]] = {
                 "recodings:age": "width(4), cut(22, 25)", "recodings:region": "file(h.csv)",
                 "tables": "age, sex; region, sex",
                 "numeric": "weight: round(10),swap(5%); height+age2: noise(10%)"},
+    "synthesize": {"datasets": "3", "model": "gom", "replace": "age,region", "set": "components=4"},
+    "attack": {"synthetic:made.csv": "on", "synthetic:others.csv": "on",
+               "control": "h.csv", "attacks": "500", "targets": "region", "link": "age",
+               "model": "hdp", "risk": "assessed"},
+    "verify": {"protected": "made.csv", "id": "age", "target": "tau1 <= 5", "model": "gom"},
+    "check": {"policy": "policy.toml", "original": "made.csv", "left_out": "town",
+              "model": "auto"},
 }  # fmt: skip
 
 
@@ -52,6 +59,13 @@ def asked(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Clie
     """A workbench in which keys are marked and no run is begun."""
     monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
     (folder / "h.csv").write_text("A,AB\nB,AB\nC,CD\nD,CD\n")
+    for name in ("made.csv", "others.csv"):
+        (folder / name).write_text(SURVEY)
+    (folder / "assessed").mkdir()
+    (folder / "policy.toml").write_text(
+        "[[scenario]]\nname = 'all'\nkeys = ['age', 'sex', 'region', 'town']\n"
+        "target = 'tau1 <= 5'\n"
+    )
     # What is said is kept, though the file does not tell the sizes of its strata.
     assert client.post("/keys", KEYS).status_code == 422
     return client
@@ -74,8 +88,9 @@ def test_the_command_line_asks_for_what_the_form_does(
     found = re.search(r"<code>(unikat .*?)</code>", shown)
     rules = re.search(r"<code>(rules = .*?)</code>", shown, re.DOTALL)
     assert found is not None
-    assert rules is not None
-    (folder / "rules.toml").write_text(html.unescape(rules[1]))
+    assert (rules is None) == (kind == "verify")
+    if rules is not None:
+        (folder / "rules.toml").write_text(html.unescape(rules[1]))
     assert posted(asked, kind).headers["location"].endswith("/runs/new")
     spec = KINDS[kind].specification.read(folder / "new" / "workbench.toml", Trust(inside=folder))
     job = import_module(f"unikat.jobs.{kind}")
@@ -104,8 +119,11 @@ def test_the_form_is_filled_again(asked: Client, kind: str) -> None:
     if kind == "protect":
         used["tables"] = "age,sex; region,sex"
     assert dict(after.values) == used
+    # Files of these kinds are taken as they are, and one knows no rules.
+    grouped = before.groupings if KINDS[kind].groups_keys else {}
+    rules = "" if kind == "verify" else before.rules
     assert (after.keys, after.groupings, after.rules, after.kind, after.of_keys) == (
-        before.keys, before.groupings, before.rules, before.kind, before.of_keys,
+        before.keys, grouped, rules, before.kind, before.of_keys,
     )  # fmt: skip
     assert asked.ask("/run?path=survey.csv").text.count(" checked>") == page.count(" checked>")
 
@@ -157,8 +175,76 @@ def test_an_error_is_told_and_the_form_kept(
     assert not (folder / "new").exists()
 
 
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_option_that_a_form_asks_for_has_its_field(asked: Client, kind: Kind) -> None:
+    page = asked.ask(f"/run?path=survey.csv&kind={kind.name}").text
+    named = set(re.findall(r'name="([a-z_0-9]+)[":]', page)) | {"path"}
+    # A target is made of two fields, and a choice of models of many.
+    assert set(fields_on("run", kind)) - named - {"synthetic"} == set()
+    for field in ("synthetic", "certificate"):
+        assert f'id="{field}' not in page or field in fields_on("run", kind)
+    assert "In Python" not in page
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_names_a_file_is_looked_for_in_the_folder(kind: Kind) -> None:
+    for page in PAGES:
+        for one in fields_on(page, kind).values():
+            told = "" if one.field is None else repr(one.field.annotation)
+            # Hierarchies and matrices of keys are looked for by themselves.
+            if re.search(r"\bPath\b|FileSpec|MarginSpec|RegistrySpec", told) and page != "key":
+                assert one.is_file or one.is_files, one.name
+
+
+def test_a_file_without_population_size_can_be_synthesized_and_checked(asked: Client) -> None:
+    form = {"path": "survey.csv", "key:age": "on", "key:sex": "on"}
+    for kind in ("synthesize", "attack"):
+        assert asked.ask(f"/run?path=survey.csv&kind={kind}").status_code == 200
+        assert asked.post("/keys", form).status_code == 303, kind
+        assert "60 records, 2 keys" in asked.ask("/run?path=survey.csv").text
+    assert asked.ask("/run?path=survey.csv&kind=check").status_code == 200
+    assert asked.post("/keys", {"path": "survey.csv"}).status_code == 303
+    assert "No keys are marked" not in asked.ask("/run?path=survey.csv").text
+
+
+def test_what_a_kind_of_run_has_no_use_for_is_said(asked: Client) -> None:
+    page = asked.ask("/run?path=survey.csv&kind=verify").text
+    for unused in ("age:width(2)", "--zeros", "--zeros-conflict"):
+        assert f"<code>{unused}</code>" in page
+
+
+def test_a_model_that_draws_no_records_is_forgotten(asked: Client) -> None:
+    posted(asked, "assess", model="loglinear", action="command")
+    asked.ask("/run?path=survey.csv&kind=synthesize")
+    assert "model" not in asked.bench.draft("survey.csv").values
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("synthesize", {"datasets": "1"}, "--datasets"),
+        ("synthesize", {"model": "loglinear"}, "records cannot be drawn from the model loglinear"),
+        ("attack", {"synthetic:made.csv": "", "synthetic:../x.csv": "on"}, "not in the folder"),
+        ("attack", {"control": "/etc/passwd"}, "not in the folder"),
+        ("attack", {"risk": "../assessed"}, "not in the folder"),
+        ("verify", {"protected": ""}, "protected"),
+        ("verify", {"protected": "none.csv"}, "none.csv"),
+        ("check", {"policy": ""}, "no policy is named"),
+        ("check", {"policy": "../policy.toml"}, "not in the folder"),
+        ("check", {"original": "--salt=x"}, "salt"),
+    ],
+)
+def test_an_error_of_a_form_that_is_made_of_options_is_told(
+    asked: Client, folder: Path, kind: str, change: dict[str, str], message: str
+) -> None:
+    answer = posted(asked, kind, **change)
+    assert answer.status_code in (404, 422)
+    assert message in alert(answer.text)
+    assert not (folder / "new").exists()
+
+
 def test_a_kind_without_a_form_is_told(asked: Client) -> None:
-    for kind in ("attack", "verify", "none", "<script>"):
+    for kind in ("attacks", "none", "<script>"):
         assert asked.ask("/run", params={"path": "survey.csv", "kind": kind}).status_code == 404
         posted_kind = {"path": "survey.csv", "kind": kind, "out": "new"}
         assert asked.post("/run", posted_kind).status_code == 404

@@ -77,7 +77,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs of the kinds that have no form."""
+    """A folder with runs of the kinds whose forms are made of options."""
     folder = tmp_path_factory.mktemp("terminal")
     (folder / "survey.csv").write_text(SURVEY)
     small = {"keys": "age,sex,region", "chains": 2, "workers": 1, "max_sweeps": 40}
@@ -94,7 +94,7 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_runs_without_a_form_are_listed_and_shown(terminal: Path) -> None:
+def test_further_runs_are_listed_and_shown(terminal: Path) -> None:
     client = opened(terminal)
     found = {run.id: run for run in client.bench.runs.all()}
     listed = client.ask("/runs").text
@@ -106,9 +106,16 @@ def test_runs_without_a_form_are_listed_and_shown(terminal: Path) -> None:
         assert run.answer.data == "survey.csv"
         page = client.ask(f"/runs/{id}").text
         assert client.ask(f"/report/{id}").status_code == 200
-        assert "/again/" not in page
-        assert client.post(f"/again/{id}", {}).status_code == 404
+        assert "/again/" in page
         assert html.unescape(page).count(run.kind.repeat(id)) == 1
+    for id in ("synthesize", "attack", "verify", "check"):
+        assert client.post(f"/again/{id}", {}).status_code == 303
+        assert client.bench.draft("survey.csv").kind.name == id
+        if id == "attack":
+            # The synthesis is offered as a whole.
+            page = client.ask("/run?path=survey.csv").text
+            assert 'name="synthetic:synthesize"' in page
+            assert 'name="synthetic:synthesize/synthetic_1.csv"' in page
     shown = client.ask("/download/synthesize?name=synthetic_2.csv").text
     assert shown == (terminal / "synthesize" / "synthetic_2.csv").read_text()
     both = client.ask("/beside?one=verify&other=synthesize").text
@@ -148,8 +155,8 @@ def test_a_run_of_each_kind_is_shown(client: Client, folder: Path, name: str) ->
     assert client.ask(f"/report/{name}").text == (folder / name / kind.report).read_text()
     files = [*kind.files, *(["protected.csv"] if name == "protect" else [])]
     assert ("/file?path=protect%2Fprotected.csv" in page.text) == (name == "protect")
-    # The document of Word is written where it is asked for.
-    for file in set(files) - {WORD}:
+    # The document of Word, and which rows samples have, are written where they are asked for.
+    for file in set(files) - {WORD, "samples.parquet", "synthesizers.parquet"}:
         assert f"name={file}" in page.text
         had = client.ask(f"/download/{name}?name={file}")
         assert had.content == (folder / name / file).read_bytes()
@@ -172,7 +179,7 @@ def test_runs_of_all_kinds_are_listed(client: Client, folder: Path, by: str) -> 
         assert run.answer.data == "survey.csv"
         assert run.answer.models == ("latent-class",)
         assert run.answer.headline.replace(">", "&gt;") in page
-        assert f">{run.kind.noun}<" in page
+        assert f">{run.kind.noun}, <" in page
     entries = {entry.name: entry.kind for entry in client.bench.folder.entries("")}
     assert entries == dict.fromkeys(ASKED, "run") | {"survey.csv": "file"}
 
@@ -209,7 +216,7 @@ def test_a_protection_that_was_stopped_before_it_began_begins(
     monkeypatch.setattr(client.bench.runs, "_work", lambda: None)
     client.bench.runs.start(asked("protect", folder), "stopped")
     client.post("/cancel/stopped", {})
-    assert "Continue the run" in client.ask("/runs/stopped").text
+    assert "Begin the run" in client.ask("/runs/stopped").text
     client.post("/resume/stopped", {})
     assert [(job.id, job.resume) for job in client.bench.runs._queue] == [("stopped", False)]
 

@@ -1,4 +1,4 @@
-"""Paths that no file can have: every address of the workbench answers, never with a 500."""
+"""Paths that no run or file can have: every address of the workbench answers, never with a 500."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from unikat.web.app import make_app
+from unikat.web.draft_files import DRAFTS
 from unikat.web.folder import Folder
 from unikat.web.security import Access
 from web_client import PORT, SURVEY, Client
@@ -20,6 +21,8 @@ ODD = [
     "/".join(["b" * 200] * 30),
     "survey.csv/" + "c" * 300,
     "survey.csv/inside",
+    # A file is no run.
+    "other.csv",
     "nul\0inside",
     "\ud800.csv",
     "\udcff/x",
@@ -47,7 +50,7 @@ GETS = sorted(
         *("/run?path=survey.csv&kind={}", "/beside?one={}&other={}", "/asked/{}", "/runs/{}"),
         *("/events/{}", "/report/{}", "/records/{}", "/download/{}?name=report.html"),
         *("/download/{}?name={}", "/what-if/{}", "/what-if-numbers/{}", "/what-if-waiting/{}"),
-        *("/what-if-frontier/{}", "/static/{}"),
+        *("/what-if-frontier/{}", "/what-if-levels/{}", "/what-if-groups/{}", "/static/{}"),
     }
 )
 FIELDS = ("out", "codebook", "registry", "zeros", "margins", "stratum_sizes", "path", "keys")
@@ -56,7 +59,8 @@ FIELDS = ("out", "codebook", "registry", "zeros", "margins", "stratum_sizes", "p
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("odd")
-    (folder / "survey.csv").write_text(SURVEY)
+    for name in ("survey.csv", "other.csv"):
+        (folder / name).write_text(SURVEY)
     access = Access(port=PORT)
     app, bench = make_app(Folder.of(folder), access)
     yield Client(app, access, bench)
@@ -79,7 +83,8 @@ def test_an_address_with_an_odd_path_is_answered(client: Client, path: str) -> N
     "path", [path for path in ODD if "\ud800" not in path and "\udcff" not in path]
 )
 def test_a_form_with_an_odd_path_is_answered(client: Client, path: str) -> None:
-    before = sorted(client.bench.folder.root.iterdir())
+    root = client.bench.folder.root
+    before = {root / DRAFTS, *root.iterdir()}
     form = {"path": "survey.csv", "key:age": "on", "key:sex": "on", "population_size": "10000"}
     client.post("/keys", form)
     # No run is begun: some of these are names of folders.
@@ -88,10 +93,11 @@ def test_a_form_with_an_odd_path_is_answered(client: Client, path: str) -> None:
         for page in ("/file", "/keys", "/run"):
             answer = client.post(page, form | {field: path})
             assert answer.status_code < 500, (page, field, answer.status_code)
-    for page in ("/cancel/", "/resume/", "/again/", "/what-if-apply/"):
-        answer = client.post(page + written(path), {})
+    acts = ("/cancel/", "/resume/", "/again/", "/what-if-apply/", "/archive/", "/take-back/")
+    for page in (*acts, "/rename/", "/decide/"):
+        answer = client.post(page + written(path), {"name": path})
         assert answer.status_code < 500, (page, answer.status_code)
-    assert sorted(client.bench.folder.root.iterdir()) == before
+    assert {root / DRAFTS, *root.iterdir()} == before
 
 
 def test_a_folder_of_results_may_not_have_such_a_name(client: Client) -> None:

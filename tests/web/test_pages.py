@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from unikat.web.draft_files import DRAFTS
 from web_client import Client
 
 FORM = {
@@ -116,7 +117,7 @@ def test_a_run_that_is_not_valid_is_not_begun(client: Client, folder: Path) -> N
         answer = client.post("/run", form | {"chains": "2", "out": out})
         assert answer.status_code in (404, 409)
         assert 'role="alert"' in answer.text
-    assert [path.name for path in folder.iterdir()] == ["survey.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == [DRAFTS, "survey.csv"]
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,25 @@ def test_what_changes_something_comes_from_our_pages(
     assert refused.status_code == 403
 
 
+def sent_to(client: Client) -> list[str]:
+    """Every address that takes a form, those too that are added later."""
+    routes = client.app._app.routes
+    found = [one.path for one in routes if "POST" in (one.methods or ())]
+    return sorted({path.replace("{id:path}", "x") for path in found})
+
+
+def test_every_form_needs_the_cookie_and_our_pages(client: Client, folder: Path) -> None:
+    before = sorted(map(str, folder.rglob("*")))
+    form = {"path": "survey.csv", "name": "y", "key:age": "on"}
+    assert len(sent_to(client)) > 10
+    for path in sent_to(client):
+        assert client.post(path, form, cookie=False).status_code == 403, path
+        for origin in ("http://evil.example", "null", ""):
+            assert client.post(path, form, headers={"Origin": origin}).status_code == 403, path
+        assert client.ask(path, "DELETE").status_code == 403, path
+    assert sorted(map(str, folder.rglob("*"))) == before
+
+
 def test_a_form_without_an_origin_is_refused(client: Client) -> None:
     # No browser sends one; a script that got hold of the cookie might.
     refused = client.post("/keys", {"path": "survey.csv"}, headers={"Origin": ""})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import unikat
-from unikat.jobs.explore import Found
+from unikat.jobs.explore import Counts, Found
 from unikat.protection.search import SearchProgress
 from unikat.web.explorer import Answering, Inbox
 from unikat.web.explorers import GONE, STATES, Explorer, Explorers
@@ -64,13 +64,13 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 def asked(id: int, by: str = "a") -> dict[str, Any]:
-    return {"id": id, "ask": "look", "page": by, "steps": [id], "target": ""}
+    return {"id": id, "ask": "look", "page": by, "steps": [id], "target": "", "key": ""}
 
 
 def test_a_newer_question_of_the_page_ends_the_older(capsys: pytest.CaptureFixture[str]) -> None:
     inbox = Inbox()
 
-    def look(steps: list[int], target: str, n_states: int | None, between: Any) -> Any:
+    def look(steps: list[int], target: str, n_states: int | None, between: Any, key: str) -> Any:
         if steps == [2] and n_states is None:
             # While all states are looked at the slider moves again.
             inbox.put(asked(3))
@@ -87,20 +87,26 @@ def test_a_newer_question_of_the_page_ends_the_older(capsys: pytest.CaptureFixtu
         between()
         return Found(steps=(), early="")
 
-    exploration: Any = SimpleNamespace(n_states=10, look=look, find=find)
+    exploration: Any = SimpleNamespace(
+        n_states=10, look=look, find=find,
+        counts=lambda *_: Counts(n_uniques=3, smallest=1, groups=None),
+    )  # fmt: skip
     answering = Answering(exploration, inbox)
     inbox.put(asked(1))
     inbox.put(asked(2))
     first, second = inbox.take(), inbox.take()
     answering.answer(first)
     answering.answer(second)
-    assert [(one["id"], one["kind"]) for one in said(capsys)] == [(1, "obsolete"), (2, "obsolete")]
+    # What the file itself tells comes first.
+    assert [(one["id"], one["kind"]) for one in said(capsys)] == [
+        (1, "obsolete"), (2, "counts"), (2, "obsolete"),
+    ]  # fmt: skip
     assert inbox.take()["id"] == 3
     inbox.put({"id": 4, "ask": "find", "target": "tau1 <= 1"})
     answering.answer(inbox.take())
     told = said(capsys)
     kinds = [(one["id"], one["kind"]) for one in told]
-    assert kinds == [(4, "searching"), (5, "problem"), (4, "obsolete")]
+    assert kinds == [(4, "searching"), (5, "counts"), (5, "problem"), (4, "obsolete")]
     assert told[0]["text"].startswith("Search: look 120 of at most 2,000, least information lost")
     assert inbox.take()["target"] == "tau1 <= 2"
 
@@ -162,7 +168,7 @@ def test_the_page_without_scripts(closed: Client, run: Path) -> None:
     # A part of the page of another slider, then the search, whose answer is an address.
     part = closed.ask("/what-if-numbers/kept?key:age=1", headers={"X-Page": "a"})
     assert "key%3Aage=1" in part.headers["HX-Replace-Url"]
-    moved_on = closed.ask("/what-if-numbers/kept?key:age=2&all=1", headers={"X-Page": "a"})
+    moved_on = closed.ask("/what-if-numbers/kept?key:age=2&seen=1", headers={"X-Page": "a"})
     assert moved_on.headers["HX-Reswap"] == "none"
     while (found := closed.ask("/what-if/kept?target=tau1 <= 1&find=1")).status_code == 200:
         time.sleep(0.1)

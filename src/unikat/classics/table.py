@@ -26,6 +26,8 @@ class Sensitive:
     """A sensitive variable: what the keys of a record give away of it."""
 
     name: str
+    codes: Int32
+    """(n_records,): -1 where missing."""
     diversity: Diversity
     closeness: Closeness
 
@@ -121,6 +123,7 @@ def classics(
         sensitive=tuple(
             Sensitive(
                 name=name,
+                codes=codes,
                 diversity=l_diversity(table, codes, recursion),
                 closeness=t_closeness(table, codes),
             )

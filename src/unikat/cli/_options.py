@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 _ALL = "unikat.help"
 """Under which a context knows that all options are asked for."""
-
-_ONCE = ("keys", "target", "threshold")
-"""Options of which the first would go unasked, and unnoticed, if they were given twice."""
 _SHORT = 21
 """So many options are explained in any case."""
 _TITLES = {
@@ -35,6 +32,7 @@ _TITLES = {
     "zeros": "Population",
     "classics": "Further measures",
     "registry": "Further measures",
+    "release": "Further measures",
     "margins": "Population",
     "sampling": "Chains, computing",
     "report": "Results, others",
@@ -42,11 +40,27 @@ _TITLES = {
 """What the tables of a specification are called in the list of further options."""
 
 
-class Once(click.Command):
-    """A command whose help has the most used options first, and others where they are asked for.
+class Single(click.Command):
+    """A command that refuses options given twice, of which click takes the last in silence."""
 
-    It refuses some options given twice, of which click takes the last in silence.
-    """
+    once: tuple[str, ...] | None = None
+    """Names of these options; None: all."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what was given."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter, times in Counter(order).items():
+            if times > 1 and (self.once is None or parameter.name in self.once):
+                names = "/".join((*parameter.opts, *parameter.secondary_opts))
+                raise click.UsageError(f"{names} is given {times} times; give it once.", ctx)
+        return super().parse_args(ctx, args)
+
+
+class Once(Single):
+    """A command whose help has the most used options first, and others where they are asked for."""
+
+    once = ("keys", "target", "threshold")
+    """Of which the first would go unasked, and unnoticed, if they were given twice."""
 
     def __init__(
         self,
@@ -130,15 +144,9 @@ class Once(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse what was given."""
         try:
-            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise self._not_known(error, ctx) from None
-        for parameter, times in Counter(order).items():
-            if times > 1 and parameter.name in _ONCE:
-                raise click.UsageError(
-                    f"{parameter.opts[0]} is given {times} times; give it once.", ctx
-                )
-        return super().parse_args(ctx, args)
 
     def _not_known(self, error: click.NoSuchOption, ctx: click.Context) -> Exception:
         """Name what is written in place of an option that went, or what other programs call so."""

@@ -120,8 +120,12 @@ def show(result: Result, folder: Path) -> None:
         lines += _wrapped(f"Design: {drawn}")
     if result.margins:
         lines += _wrapped(f"Margins: {result.sentences['margins']}")
+    if result.release is not None:
+        lines += _wrapped(f"Two releases: {result.sentences['release']}")
     if result.registry is not None:
         lines += _wrapped(f"Registry: {result.sentences['registry']}")
+    if result.linkage is not None:
+        lines += _wrapped(f"Linkage: {result.sentences['linkage']}")
     if result.zeros is not None:
         said = _said(result, "zeros", "zeros.impossible_mass", "zeros.n_conflicts")
         lines += _wrapped(f"Impossible combinations: {said}")
@@ -179,14 +183,20 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
 
 def show_evaluation(summary: EvaluationSummary, folder: Path) -> None:
     """Print how each model did."""
-    from unikat.report.text.evaluation import head, rows
+    from unikat.report.text.evaluation import head, rows, side_by_side, synthesizer_rows
     from unikat.report.text.numbers import columns
     from unikat.report.text.zeros import terminal_sentence
 
     lines = []
     titles = ("τ1  unique in sample and population", "τ2  correct matches by an intruder")
-    for measure, title in zip(("tau1", "tau2"), titles, strict=True):
+    for measure, title in zip(("tau1", "tau2"), titles, strict=True) if summary.results else ():
         lines += ["", title, *columns([head(), *rows(summary.results, measure)], left=(1,))]
+    if summary.synthesizers:
+        beside = [head("synthesizers"), *synthesizer_rows(summary)]
+        lines += ["", "Generators of synthetic files", *columns(beside, left=(1,))]
+    if len(summary.results) > len(summary.study.sizes):
+        beside = [head("side"), *side_by_side(summary)]
+        lines += ["", "τ1 side by side, the least error first", *columns(beside, left=(1,))]
     lines.append("")
     lines += _wrapped(terminal_sentence(summary.zeros))
     for warning in summary.warnings:

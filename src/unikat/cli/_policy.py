@@ -10,6 +10,19 @@ import click
 from unikat.errors import SpecError
 
 
+def _asked(question: Mapping[str, Any]) -> Any:
+    try:
+        return click.prompt(err=True, **question)
+    except click.Abort as error:
+        # Click takes the end of a file for Ctrl-C.
+        if isinstance(error.__context__, EOFError):
+            raise SpecError(
+                f"{question['text']}: there is nobody to ask, since the input has ended. Give the "
+                "answers as options; unikat policy --help lists them."
+            ) from None
+        raise
+
+
 def answered(given: Mapping[str, Any], ask: bool) -> str:
     """Fill a template in by answers; those that are not given are asked for, or refused.
 
@@ -22,6 +35,9 @@ def answered(given: Mapping[str, Any], ask: bool) -> str:
     from unikat.spec.policy import Answers
 
     found: dict[str, Any] = dict(given)
+    if found.get("recipients") == "public" and found.get("contract") is None:
+        # The public signs nothing.
+        found["contract"] = False
     questions: dict[str, dict[str, Any]] = {
         "recipients": {
             "text": "Who gets the file",
@@ -35,7 +51,7 @@ def answered(given: Mapping[str, Any], ask: bool) -> str:
     }
     for name, question in questions.items():
         if found.get(name) is None and ask:
-            found[name] = click.prompt(err=True, **question)
+            found[name] = _asked(question)
         elif found.get(name) is None and "default" in question:
             found[name] = question["default"]
     room = found.get("recipients") == "room"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from unikat.cli._options import DATA, Once, given
+from unikat.cli._options import DATA, Once, Single, given
 from unikat.cli._output import (
     UNCONVERGED,
     ending,
@@ -90,7 +90,8 @@ def attack(found: Any, folder: Path) -> None:
     """Attack synthetic files of ORIGINAL as an intruder would, or as an attack.toml says.
 
     Shows how often each attack succeeds, how often it does without the synthetic file, and the
-    excess. Writes attack.json, attack.html and attack.toml into DIR, all readable by you alone.
+    excess. Writes attack.json, attack.html and attack.toml into DIR, and attack-records.parquet
+    with --model, all readable by you alone.
     """
     from unikat.report.text.attack import terminal_lines
 
@@ -102,8 +103,8 @@ def attack(found: Any, folder: Path) -> None:
 def protect(found: Any, folder: Path) -> None:
     """Recode or perturb FILE to reach a target with the least loss of information.
 
-    Writes the protected file, its report, committee.html and plan.toml into DIR. Another file:
-    unikat apply plan.toml FILE2 --out FILE3.
+    Writes the file, report, committee.html and plan.toml into DIR. Another file: unikat apply
+    plan.toml FILE2 --out FILE3.
     """
     from unikat.report.text.columns import risk_rows
     from unikat.report.text.numbers import columns
@@ -143,12 +144,15 @@ def protect(found: Any, folder: Path) -> None:
     if summary.left_over is not None:
         lines += ["", *columns(risk_rows(summary.other_columns, summary.left_over)), ""]
         lines += wrap(said["left_over"], width=88)
+    lines += wrap(said.get("inferred", ""), width=88)
     lines += [
         f"Protected file: {folder / (summary.file or '')}",
         f"Page: {folder / PROTECT.report}",
         "",
     ]
     say("\n".join(lines))
+    if found.check is not None:
+        _show_check(found.check, found.check.folder)
 
 
 @run_command(VERIFY)
@@ -162,7 +166,7 @@ def verify(found: Any, folder: Path) -> None:
 
     said = found.summary.sentences
     lines = [""]
-    for place in ("verdict", "answer", "records", "method", "local"):
+    for place in ("verdict", "answer", "records", "method", "local", "inferred"):
         lines += wrap(said.get(place, ""), width=88)
     lines += ["", *columns([HEAD, *key_rows(found.summary)]), ""]
     for warning in found.summary.warnings:
@@ -179,16 +183,22 @@ def check(found: Any, folder: Path) -> None:
     readable by you alone. A policy is made by unikat policy. Limits that the file itself tells,
     as of k, need no model.
     """
-    from unikat.report.text.check import HEAD, certified_lines, limit_rows
-    from unikat.report.text.numbers import columns
+    from unikat.report.text.check import certified_lines
 
     if found.folder is None:
         for line in certified_lines(found.summary, found.compared):
             say("\n".join(wrap(line, width=88)))
         return
+    _show_check(found, folder)
+
+
+def _show_check(found: Any, folder: Path) -> None:
+    from unikat.report.text.check import HEAD, limit_rows
+    from unikat.report.text.numbers import columns
+
     said = found.summary.sentences
     lines = [""]
-    for place in ("verdict", "answer", "left_out"):
+    for place in ("verdict", "answer", "how", "missing", "left_out"):
         lines += wrap(said.get(place, ""), width=88)
     if rows := limit_rows(found.summary):
         lines += ["", *columns([HEAD, *rows], (0, 1, 2, 4))]
@@ -200,7 +210,7 @@ def check(found: Any, folder: Path) -> None:
     say("\n".join([*lines, f"Page: {folder / CHECK.report}", ""]))
 
 
-@click.command()
+@click.command(cls=Single)
 @click.argument("name", metavar="[TEMPLATE]", required=False)
 @click.option("--ask", is_flag=True, help="Ask for the answers that are not given.")
 @click.option(
@@ -382,7 +392,12 @@ def apply(plan: Path, source: str | Path, **values: Any) -> int:
     help="Port.  [default: a free one]",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address and do not open a browser.")
-def web(folder: Path, port: int, no_browser: bool) -> int:
+@click.option(
+    "--read-only",
+    is_flag=True,
+    help="Show the finished runs of FOLDER, as to a committee; take nothing in and write nothing.",
+)
+def web(folder: Path, port: int, no_browser: bool, read_only: bool) -> int:
     """Open the workbench: choose a file of FOLDER in the browser, mark the keys, read the report.
 
     Only this machine can reach it, and only the browser that opens the address first. Files are
@@ -391,5 +406,5 @@ def web(folder: Path, port: int, no_browser: bool) -> int:
     """
     from unikat.web.server import serve
 
-    serve(folder, port=port, browser=not no_browser, tell=say)
+    serve(folder, port=port, browser=not no_browser, read_only=read_only, tell=say)
     return 0

@@ -44,6 +44,8 @@ _Kind: TypeAlias = Literal["integer", "text", "boolean", "number", "date"]
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NUMBERS = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
 _NUMERIC_TEXT = re.compile(r"[+-]?\d+(\.\d+)?")
+_WHOLE = "^([+-]?[0-9]+)[.]0+$"
+"""A whole number with a fraction that is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,6 +237,7 @@ class Column:
                 told=self.entry.kind,
                 told_by="codebook" if self.entry.kind else "",
                 measure=self.declared.measure,
+                title=self.declared.title,
                 declared=self._declared(),
                 declared_missing=frozenset(
                     code
@@ -302,9 +305,11 @@ class Column:
         """SQL condition: the value is one of the codes that are declared missing; empty: none."""
         conditions = []
         if self.kind == "text":
-            texts = sorted({str(code) for code in self.missing_codes})
+            # Programs write whole numbers with ".0" where some are missing.
+            texts = sorted({re.sub(_WHOLE, r"\1", str(code)) for code in self.missing_codes})
             if texts:
-                conditions.append(f"{sql} IN ({', '.join(map(quoted, texts))})")
+                plain = f"regexp_replace({sql}, '{_WHOLE}', '\\1')"
+                conditions.append(f"{plain} IN ({', '.join(map(quoted, texts))})")
             numbers = f"TRY_CAST({sql} AS DOUBLE)"
         else:
             numbers_meant = (number_meant(code) for code in self.missing_codes)

@@ -79,6 +79,29 @@ class HouseholdSample(NamedTuple):
     conflicts: Any = None
     """`HouseholdConflicts`: households of the file that break a rule; None without rules."""
 
+    def once(self, values: AnyArray, what: str, name: str) -> AnyArray:
+        """Values of the households, (n_households,), of values of persons that all members share.
+
+        Parameters
+        ----------
+        values
+            (n_records,)
+        what
+            What they are, in the plural.
+        name
+            What messages call the file.
+
+        Raises
+        ------
+        DataError
+            If members of a household differ.
+        """
+        # A row that was left out is a household by itself, behind the others.
+        left_out = self.table.n_records + np.arange(len(self.of_record))
+        own = np.where(self.of_record < 0, left_out, self.of_record)
+        place = np.unique(own, return_inverse=True)[1].astype(np.int32)
+        return np.asarray(_once(values, place, what, name)[: self.table.n_records])
+
 
 def numbered_households(
     microdata: Microdata, columns: Sequence[str], missing_values: Any = None
@@ -113,6 +136,43 @@ def numbered_households(
     return _by_appearance(together)
 
 
+def numbered_in_both(
+    ours: Microdata, theirs: Microdata, columns: Sequence[str], what: str
+) -> tuple[Int64, Int64]:
+    """Number the units that columns identify, alike in two files, from 0.
+
+    Parameters
+    ----------
+    ours, theirs
+        The files.
+    columns
+        Columns that together identify a unit, in both.
+    what
+        What messages call a unit.
+
+    Returns
+    -------
+    tuple
+        The number of each record of either file; a missing value of ours is a value.
+
+    Raises
+    ------
+    DataError
+        If a column is not there, or a value of theirs is missing.
+    """
+    n = ours.n_records
+    together = np.zeros(n + theirs.n_records, np.int64)
+    for column in columns:
+        codes, values = ours.codes(column)
+        other, other_values = theirs.codes(column)
+        refuse_missing(other < 0, column, theirs.name, what)
+        place = {value: code for code, value in enumerate(values)}
+        renumbered = np.array([place.setdefault(value, len(place)) for value in other_values])
+        both = np.concatenate((codes, renumbered[other]))
+        together = np.unique(together * len(place) + both, return_inverse=True)[1]
+    return together[:n], together[n:]
+
+
 def joined_keys(
     persons: Microdata,
     households: Microdata,
@@ -140,17 +200,7 @@ def joined_keys(
     DataError
         If a household occurs twice in the file of households, or a person's is not in it.
     """
-    n = persons.n_records
-    together = np.zeros(n + households.n_records, np.int64)
-    for column in columns:
-        codes, values = persons.codes(column)
-        other, other_values = households.codes(column)
-        refuse_missing(other < 0, column, households.name, "household")
-        place = {value: code for code, value in enumerate(values)}
-        renumbered = np.array([place.setdefault(value, len(place)) for value in other_values])
-        both = np.concatenate((codes, renumbered[other]))
-        together = np.unique(together * len(place) + both, return_inverse=True)[1]
-    mine, theirs = together[:n], together[n:]
+    mine, theirs = numbered_in_both(persons, households, columns, "household")
     order = np.argsort(theirs, kind="stable")
     twice = order[1:][np.diff(theirs[order]) == 0]
     if len(twice):
@@ -159,7 +209,7 @@ def joined_keys(
             f"{households.name}: {_counted(n_twice)} listed more than once ({_rows(twice)}). "
             "It must have one row for each household."
         )
-    row = np.full(int(together.max()) + 1, -1, np.int64)
+    row = np.full(int(max(mine.max(), theirs.max())) + 1, -1, np.int64)
     row[theirs] = np.arange(len(theirs))
     lacking = row[mine] < 0
     if lacking.any():

@@ -35,7 +35,11 @@ class Held(TableSource):
         """Give the values of some rows, counted from 0, with labels; empty where missing."""
         return [
             [
-                "" if value is None else labelled(str(value), self._declared[name].labels)
+                ""
+                if value is None
+                else labelled(
+                    str(value), self._declared[name].labels, is_number=isinstance(value, float)
+                )
                 for name, value in row.items()
             ]
             for row in self._table.take(rows).to_pylist()

@@ -20,7 +20,8 @@ from unikat.files.toml import why_not_read
 
 TREES = Path(__file__).parent / "trees"
 NODES = ("code", "label", "parent")
-"""The header of a file of nodes; `also`, other codes with `|` between, may follow."""
+"""The header of a file of nodes, of which `label` may be absent; `also`, other codes with `|`
+between, may follow."""
 _NO_CODE = re.compile(r"[^0-9A-Z]")
 
 
@@ -109,7 +110,8 @@ def read_hierarchy(path: Path, encoding: str | None = None) -> Hierarchy:
     """Read a hierarchy: a CSV file delimited by semicolons or else by commas.
 
     Without header, the first column holds the levels, the next ones ever coarser groups; programs
-    end with `*`. With the header `code,label,parent` each row is a node, its parent another one.
+    end with `*`. With the header `code,label,parent`, or `code,parent`, each row is a node and its
+    parent another one.
 
     Raises
     ------
@@ -131,7 +133,8 @@ def read_hierarchy(path: Path, encoding: str | None = None) -> Hierarchy:
             "that (--encoding; in Python: encoding), or save the file as UTF-8."
         ) from None
     first = next(filter(None, map(str.strip, text.splitlines())), "")
-    if first.startswith("# ") or tuple(re.split("[;,]", first.lower()))[:3] == NODES:
+    header = {field.strip() for field in re.split("[;,]", first.lower())}
+    if first.startswith("# ") or {"code", "parent"} <= header:
         return _tree(name, text)
     try:
         lines = io.StringIO(text, newline="")
@@ -179,7 +182,7 @@ def _tree(name: str, text: str) -> Hierarchy:
     rows = csv.reader(kept[1:], delimiter=";" if kept and ";" in kept[0] else ",")
     nodes = [dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields)]
     where = f"The hierarchy {name}"
-    if not nodes or len(nodes) < len(kept) - 1 or not {*NODES} <= {*fields}:
+    if not nodes or len(nodes) < len(kept) - 1 or not {"code", "parent"} <= {*fields}:
         raise DataError(
             f"{where} has no nodes, or a row with another number of fields than its header; give "
             f"each row {', '.join(NODES)}, and write the header so."
@@ -204,7 +207,10 @@ def _tree(name: str, text: str) -> Hierarchy:
             tuple(path[min(place, len(path) - 1)] for path in paths.values())
             for place in range(depth - 2, -1, -1)
         ),
-        labels={node["code"].strip(): node["label"].strip() for node in nodes},
+        labels={
+            node["code"].strip(): node["label" if "label" in fields else "code"].strip()
+            for node in nodes
+        },
         titles=tuple(reversed(titles[: depth - 1])),
         also={
             other: row

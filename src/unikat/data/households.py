@@ -9,6 +9,7 @@ that households that cannot be told apart are the same row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import MISSING, Key
+from unikat.data.patterns import Meeting, by_known_keys, meeting
 from unikat.errors import SpecError
 
 if TYPE_CHECKING:
@@ -108,18 +110,49 @@ class HouseholdLayout:
 
     def without(self, rows: Int32, variable: int) -> Int32:
         """Rows in canonical form with one of `variables` left out, by its position."""
+        return self.without_hidden(rows, np.arange(len(self.variables)) == variable)
+
+    def hiding(self, rows: Int32, hidden: Bool) -> Int32:
+        """Rows in canonical form with some of `variables` left out, of all members.
+
+        Parameters
+        ----------
+        rows
+            (n, n_columns), and columns after those of the households, which are kept.
+        hidden
+            (n, n_variables): what is left out of each.
+
+        Examples
+        --------
+        >>> size, age, sex = Key.of_size("size", 2), Key.of_size("AGE", 3), Key.of_size("SEX", 2)
+        >>> layout = HouseholdLayout(household_keys=(size,), person_keys=(age, sex), n_slots=2)
+        >>> layout.hiding(np.array([[1, 0, 1, 2, 0]]), np.array([[True, False]])).tolist()
+        [[1, -1, 0, -1, 1]]
+        """
         households, members = (part.copy() for part in self.parts(rows))
-        further = rows[:, self.n_columns :]
-        n_household = len(self.household_keys) - 1
-        if variable < n_household:
-            households[:, 1 + variable] = MISSING
-        else:
-            k = variable - n_household
-            there = members[:, :, k] != self.person_keys[k].n_levels
-            members[:, :, k] = np.where(there, MISSING, members[:, :, k])
-            members = sorted_slots(members)
-        slots = members.reshape(len(rows), -1)
-        return np.concatenate((households, slots, further), axis=1).astype(np.int32)
+        n_own = len(self.household_keys) - 1
+        households[:, 1:][hidden[:, :n_own]] = MISSING
+        there = members != self.absent
+        members[there & hidden[:, None, n_own:]] = MISSING
+        return self._row(households, members, rows[:, self.n_columns :])
+
+    def is_whole(self, rows: Int32) -> Bool:
+        """Whether each of `variables` is known of all members of a household or of none, (n,)."""
+        unknown = self.unknown(rows)
+        alike: Bool = (self.hiding(rows, unknown) == rows).all(axis=1)
+        return alike
+
+    def without_hidden(self, rows: Int32, hidden: Bool) -> Int32:
+        """Leave the same variables, (n_variables,), out of all rows."""
+        return self.hiding(rows, np.broadcast_to(hidden, (len(rows), len(hidden))))
+
+    def unknown(self, rows: Int32) -> Bool:
+        """Tell which of `variables` are -1 in each row, in a member at least, (n, n_variables)."""
+        households, members = self.parts(rows)
+        found: Bool = np.concatenate(
+            (households[:, 1:] == MISSING, (members == MISSING).any(axis=1)), axis=1
+        )
+        return found
 
     def missing(self, rows: Int32) -> Bool:
         """Which of `variables` are missing in each row, in a member at least, (n, n_variables)."""
@@ -153,7 +186,7 @@ class HouseholdLayout:
         return rows[:, :n_household], members.reshape(shape)
 
     def present(self, rows: Int32) -> Bool:
-        """Which slots hold a member, (n, n_slots); rows with known sizes."""
+        """Which slots hold a member, (n, n_slots), of rows or of their household codes."""
         slots = np.arange(self.n_slots)
         there: Bool = slots < self.n_members(rows[:, 0])[:, None]
         return there
@@ -164,17 +197,18 @@ class HouseholdLayout:
         Slots beyond the members of a household, in its order of slots, become absent.
         """
         households = np.asarray(households, np.int32)
-        there = np.arange(self.n_slots) < self.n_members(households[:, 0])[:, None]
-        slots = np.where(there[:, :, None], members, self.absent)
-        return np.concatenate(
-            (households, sorted_slots(slots).reshape(len(households), -1)), axis=1
-        ).astype(np.int32)
+        return self._row(
+            households, np.where(self.present(households)[:, :, None], members, self.absent)
+        )
 
     def canonical(self, rows: Int32) -> Int32:
         """Rows with the members sorted; columns after those of the households are kept."""
-        households, members = self.parts(rows)
-        slots = sorted_slots(members).reshape(len(rows), -1)
-        return np.concatenate((households, slots, rows[:, self.n_columns :]), axis=1)
+        return self._row(*self.parts(rows), rows[:, self.n_columns :])
+
+    def _row(self, households: Int32, members: Int32, *further: Int32) -> Int32:
+        n_slots = self.n_columns - len(self.household_keys)
+        slots = sorted_slots(members).reshape(len(households), n_slots)
+        return np.concatenate((households, slots, *further), axis=1).astype(np.int32)
 
     def pack(self, households: Int32, persons: Int32) -> Int32:
         """Rows in canonical form of households and their members.
@@ -187,11 +221,43 @@ class HouseholdLayout:
             (n_persons, n_person_keys) codes, household by household; as many as the sizes say.
         """
         households = np.asarray(households, np.int32)
-        there = np.arange(self.n_slots) < self.n_members(households[:, 0])[:, None]
         members = np.empty((len(households), self.n_slots, len(self.person_keys)), np.int32)
-        members[:] = self.absent
-        members[there] = persons
+        members[self.present(households)] = persons
         return self.joined(households, members)
+
+
+def agreeing_households(layout: HouseholdLayout, patterns: Int32, rows: Int32) -> Iterator[Meeting]:
+    """Find the households that agree with each pattern, by the variables that it knows.
+
+    Every pattern asks in one meeting; see `patterns.agreeing`.
+
+    Parameters
+    ----------
+    patterns
+        (n, n_columns), whole (`HouseholdLayout.is_whole`).
+    rows
+        (n_rows, n_columns). A household that lacks what a pattern knows does not agree.
+    """
+    n_levels = [key.n_levels for key in layout.columns]
+    members, masks = by_known_keys(-layout.unknown(patterns).astype(np.int32))
+    for asking, known in zip(members, masks, strict=True):
+        met = meeting(patterns[asking], layout.without_hidden(rows, ~known), n_levels)
+        yield met._replace(asking=asking[met.asking])
+
+
+def household_meetings(layout: HouseholdLayout, rows: Int32) -> Iterator[Meeting]:
+    """Find all pairs of whole rows that are equal in the variables that both know."""
+    n_levels = [key.n_levels for key in layout.columns]
+    members, masks = by_known_keys(-layout.unknown(rows).astype(np.int32))
+    for asking, known in zip(members, masks, strict=True):
+        for answering, other in zip(members, masks, strict=True):
+            hidden = ~(known & other)
+            met = meeting(
+                layout.without_hidden(rows[asking], hidden),
+                layout.without_hidden(rows[answering], hidden),
+                n_levels,
+            )
+            yield met._replace(asking=asking[met.asking], answering=answering[met.answering])
 
 
 def sorted_slots(members: Int32) -> Int32:

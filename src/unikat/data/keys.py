@@ -66,6 +66,8 @@ class Key:
         Who tells it: `option` or `codebook`; empty if nobody does.
     measure
         What a statistical file says of the column: `nominal`, `ordinal` or `scale`; else empty.
+    title
+        Label of the column itself in a statistical file, such as `Age in years`; else empty.
     declared
         The codes that are declared missing and that records have.
     declared_missing
@@ -91,6 +93,7 @@ class Key:
     told: str = field(default="", repr=False, compare=False)
     told_by: str = field(default="", repr=False, compare=False)
     measure: str = field(default="", repr=False, compare=False)
+    title: str = field(default="", repr=False, compare=False)
     declared: tuple[DeclaredCode, ...] = field(default=(), repr=False, compare=False)
     declared_missing: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
 

@@ -33,6 +33,7 @@ def survey(
     missing_values: Mapping[str, tuple[object, ...]],
     missing: Missing,
     constant_keys: bool,
+    empty_rows: bool = False,
     answers: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[int, list[CodedKey]]:
     """Find the levels of every key; return the number of records and the coded keys.
@@ -71,7 +72,7 @@ def survey(
     for column, found in zip(columns, coded, strict=True):
         if found.key.n_levels == 1 and not constant_keys:
             column.refuse_constant()
-    if missing != "level" and all(key.n_missing for key in coded):
+    if missing != "level" and not empty_rows and all(key.n_missing for key in coded):
         _refuse_empty_rows(connection, source, coded)
     return n_records, coded
 

@@ -21,7 +21,7 @@ from unikat.data.numbers import number_meant, rows_shown
 from unikat.data.readers import open_source
 from unikat.data.sampling import one_way
 from unikat.data.table import CellTable, Margin
-from unikat.errors import DataError, SpecError, brief, listed, option
+from unikat.errors import DataError, SpecError, brief, listed, option, suggest
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,10 +73,7 @@ def read_margin(source: Any, keys: Sequence[Key], **reading: Any) -> Margin:
     file = _columns(source, keys, reading)
     n_levels = [keys[j].n_levels for j in file.keys]
     if math.prod(n_levels) > MOST_CELLS:
-        raise SpecError(
-            f"{file.name}: its {len(file.keys)} keys have {math.prod(n_levels):,} combinations of "
-            f"levels; at most {MOST_CELLS:,} can be known counts. Give counts over fewer keys."
-        )
+        raise _too_many(file.name, n_levels)
     places = np.zeros(len(file.counts), np.int64)
     outside = np.zeros(len(file.counts), bool)
     ours: list[Int64] = []
@@ -99,6 +96,55 @@ def read_margin(source: Any, keys: Sequence[Key], **reading: Any) -> Margin:
     )
 
 
+def margin_of(table: CellTable, names: Sequence[str]) -> Margin:
+    """Count the records of a table, which is a population, over some of its keys.
+
+    Raises
+    ------
+    SpecError
+        If a name is no key, or there are too many margin cells.
+
+    Examples
+    --------
+    >>> keys = [Key.of_size("SEX", 2), Key.of_size("AGE", 3)]
+    >>> table = CellTable.from_codes([[0, 2], [1, 1], [0, 2]], keys, population_size=3)
+    >>> margin_of(table, ["SEX"]).counts.tolist()
+    [2, 1]
+    """
+    known = _margin_keys(table)
+    place = {key.name: j for j, key in enumerate(known)}
+    for name in names:
+        if name not in place:
+            raise SpecError(
+                f"{option('margins')} names {brief(name)!r}, and counts can be known over "
+                f"{_names(list(place))}.{suggest(name, place)}"
+            )
+    keys = tuple(sorted({place[name] for name in names}))
+    n_levels = [known[j].n_levels for j in keys]
+    if math.prod(n_levels) > MOST_CELLS:
+        raise _too_many(" and ".join(names), n_levels)
+    cell = margin_cell(table.cells, keys, table.n_levels)
+    return Margin(
+        name=" and ".join(names),
+        keys=keys,
+        counts=np.bincount(cell, table.counts, math.prod(n_levels)).astype(np.int64),
+        outside=0,
+        absent=tuple(np.zeros(n, bool) for n in n_levels),
+    )
+
+
+def _margin_keys(table: CellTable) -> tuple[Key, ...]:
+    """Keys over which counts may be known, the first columns: of households those of them all."""
+    return table.keys if table.layout is None else table.layout.household_keys
+
+
+def _too_many(name: str, n_levels: Sequence[int]) -> SpecError:
+    return SpecError(
+        f"{name}: its {len(n_levels)} keys have {math.prod(n_levels):,} combinations of "
+        f"levels; at most {MOST_CELLS:,} can be known counts. Give counts over fewer keys."
+    )
+
+
 def with_margins(table: CellTable, margins: Sequence[Margin]) -> CellTable:
     """Return a table whose population has these margins; they tell its size.
 
@@ -112,6 +158,12 @@ def with_margins(table: CellTable, margins: Sequence[Margin]) -> CellTable:
     """
     if table.sampling is not None:
         raise with_unequal_chances()
+    if table.layout is not None and table.layout.rules is not None:
+        raise SpecError(
+            f"{option('margins')} and rules of what is impossible in a household are both given. "
+            "How probable a size is under such rules is known by simulation alone, and not well "
+            "enough to divide by it. Leave one of them out."
+        )
     for margin in margins:
         _refuse_contradiction(margin, table)
     total = margins[0].total

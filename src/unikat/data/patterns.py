@@ -10,7 +10,7 @@ codes are (n, n_keys) arrays, and `n_levels` has the number of levels of each ke
 | which rows of two lists are equal? | `numbered`, `meeting`, `is_in` |
 | how much do the rows equal to each one add up to? | `sum_equal` |
 | which cells agree with each pattern? | `agreeing` |
-| how much do the cells that agree with each pattern add up to? | `agreeing_sums` |
+| how much do the cells that agree with each pattern add up to? | `agreeing_sums`, `summed` |
 | how much do the patterns that agree with each one add up to? | `match_sums`, `meetings` |
 | which patterns know the same keys? | `by_known_keys` |
 | which cells does a pattern stand for? | `listed_completions` |
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -270,11 +270,16 @@ def agreeing_sums(
     >>> agreeing_sums(np.array([[-1, 1], [0, -1]]), cells, np.eye(3), (2, 2)).tolist()
     [[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
-    sums = np.zeros((len(patterns), values.shape[1]))
-    for met in agreeing(patterns, cells, n_levels):
+    return summed(agreeing(patterns, cells, n_levels), values, len(patterns))
+
+
+def summed(pairs: Iterable[Meeting], values: Float64, n: int) -> Float64:
+    """Sum values (n_answering, n_values) over what answers each of n rows, (n, n_values)."""
+    sums = np.zeros((n, values.shape[1]))
+    for met in pairs:
         for j, column in enumerate(values.T):
             totals = np.bincount(met.offered, column[met.answering], minlength=met.n_numbers)
-            sums[met.asking, j] = totals[met.wanted]
+            sums[met.asking, j] += totals[met.wanted]
     return sums
 
 

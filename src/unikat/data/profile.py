@@ -56,6 +56,8 @@ class ColumnProfile:
     n_labels: int
     """Labels of levels that the file has."""
 
+    title: str = ""
+    """Label of the column itself in a statistical file."""
     has_numbers: bool = False
     """Whether some of its values are numbers, so that all may be once missing codes are named."""
 
@@ -305,8 +307,11 @@ def _profiled(
         exact=found.few,
         n_missing=n_records - found.n_known,
         bars=tuple(count / max(bars) for count in bars) if any(bars) else (),
-        levels=tuple(labelled(level, declared.labels) for level in named),
+        levels=tuple(
+            labelled(level, declared.labels, is_number=part.kind == "numbers") for level in named
+        ),
         n_labels=len(declared.labels),
+        title=declared.title,
         has_numbers=found.n_numbers > 0,
     )
 
@@ -325,7 +330,16 @@ def _in_order(level: str) -> tuple[bool, float, str]:
         return True, 0.0, level
 
 
-def labelled(level: str, labels: Mapping[str, str]) -> str:
-    """Write a level with its label, if the file has one."""
-    label = labels.get(level) or labels.get(level.removesuffix(".0"))
-    return level if label is None else f"{level.removesuffix('.0')} {label}"
+def labelled(level: str, labels: Mapping[str, str], *, is_number: bool = False) -> str:
+    """Write a level with its label, if the file has one; whole numbers without a decimal.
+
+    Examples
+    --------
+    >>> labelled("1.0", {"1": "0 to 15"}), labelled("-9.0", {}, is_number=True), labelled("1.0", {})
+    ('1 = 0 to 15', '-9', '1.0')
+    """
+    whole = level.removesuffix(".0")
+    label = labels.get(level) or labels.get(whole)
+    if label is not None:
+        return f"{whole} = {label}"
+    return whole if is_number else level

@@ -69,6 +69,7 @@ def read(
     query: str | None = None,
     memory_limit: str = DEFAULT_MEMORY,
     constant_keys: bool = False,
+    empty_rows: bool = False,
     fewest_keys: int = 2,
     answers: Mapping[str, Sequence[str]] | None = None,
     levels: Mapping[str, str] | None = None,
@@ -143,6 +144,8 @@ def read(
     constant_keys
         Whether a key may have the same level in every row, as in a register of one sex; in a
         sample it carries no information and is refused.
+    empty_rows
+        Whether rows may have all keys missing, where nothing is estimated of them.
     fewest_keys
         Keys that are needed: 1 where they are put together with others, as those of households.
     answers
@@ -204,6 +207,7 @@ def read(
             missing_values=codes,
             missing=missing,
             constant_keys=constant_keys,
+            empty_rows=empty_rows,
             answers=answers,
         )
     design.check(n_records)

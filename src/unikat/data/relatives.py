@@ -8,13 +8,12 @@ member of the household has the role, and `self` where the person has it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.keys import Key
-from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, suggest
 
@@ -112,15 +111,7 @@ def with_relatives(
         other = _first_other(table.households, has)
         values = np.where(other >= 0, codes[other, j], key.n_levels)
         columns.append(np.where(has, key.n_levels + 1, values)[:, None])
-    joined = np.concatenate(columns, axis=1).astype(np.int32)
-    found = distinct(joined, [key.n_levels for key in keys])
-    return replace(
-        table,
-        keys=tuple(keys),
-        cells=np.ascontiguousarray(joined[found.first]),
-        counts=found.counts,
-        record_cell=found.place.astype(np.int32),
-    )
+    return table.with_keys(keys, np.concatenate(columns, axis=1))
 
 
 def _first_other(households: Int32, has: Bool) -> Int64:

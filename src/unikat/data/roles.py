@@ -6,7 +6,7 @@
 | `sensitive` | what an intruder would learn; only the user says so |
 | `linked` | it tells a key, or follows from one (`protection.linked`) |
 | `identifier` | it names a person: removed |
-| `household` | it says which records are of one household: numbered anew |
+| `household` | it says which records are of one household: renumbered |
 | `weight` | of the sampling design |
 | `other` | anything else: copied |
 
@@ -64,6 +64,14 @@ _CALLED = {
     }.items()
 }
 """Words in the names of columns, by what they say that the values are."""
+_HOMES = frozenset(
+    """household hh hhid hid hhno hhnum hhnr home dwelling family fam famid hogar idhogar vivienda
+    familia menage foyer haushalt""".split()  # noqa: SIM905
+)
+_OF_NUMBERS = frozenset(("id", "no", "num", "nr", "number", "numero", "serial"))
+"""Words of which the name of a column of household numbers is made, the first kind at least."""
+_HOME_VALUES = 0.1, 0.95
+"""Different values for each known one of such a column: households of one to ten."""
 _FORMS = {
     "email": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "coordinates": re.compile(r"\(?-?\d{1,3}\.\d{3,}\s*[,; ]\s*-?\d{1,3}\.\d{3,}\)?"),
@@ -151,7 +159,8 @@ def proposed(
     """
     simple = {name: found[0] for name, found in columns.items() if found is not None}
     asked = [name for name in simple if name not in {*weights, *households, *(told or {})}]
-    members = set(household_columns({n: simple[n].astype(np.int64) for n in simple}, asked))
+    # Where the design names them, other columns that members share are measurements.
+    homes = [] if households else _homes(simple, columns, asked, decimal)
     roles = []
     for name, found in columns.items():
         n_known = n_values = 0
@@ -166,7 +175,7 @@ def proposed(
             role, reason = "household", "design"
         elif found is None:
             role, reason = "other", "plain"
-        elif name in members:
+        elif name in homes:
             role, reason = "household", "members"
         else:
             reason = _reason(name, *found, decimal) if n_known >= _LEAST_KNOWN else "plain"
@@ -209,6 +218,44 @@ def _reason(name: str, codes: Int32, values: Sequence[object], decimal: str) -> 
     if not fractions and share >= NEARLY_UNIQUE and _are_numbers_of_persons(some, numbers, codes):
         return "unique"
     return "continuous" if share >= _MANY else "plain"
+
+
+def _homes(
+    simple: Mapping[str, Int32],
+    columns: Mapping[str, tuple[Int32, list[object]] | None],
+    asked: Sequence[str],
+    decimal: str,
+) -> list[str]:
+    """Columns of household numbers: those that are named so, or else the one that looks so.
+
+    Of several whose values repeat as members of households do, weights and incomes of households
+    among them, the first of most different values.
+    """
+    sizes = {
+        name: (len(np.unique(one[one >= 0])), int((one >= 0).sum())) for name, one in simple.items()
+    }
+    if named := [name for name in asked if _named_as_homes(name, *sizes[name])]:
+        return named
+    alike = household_columns({name: one.astype(np.int64) for name, one in simple.items()}, asked)
+    whole = []
+    for name in alike:
+        found = columns[name]
+        numbers = None if found is None else _numbers(found[1], decimal)
+        if numbers is None or (numbers == np.floor(numbers)).all():
+            whole.append(name)
+    return [max(whole, key=lambda name: sizes[name][0])] if whole else []
+
+
+def _named_as_homes(name: str, n_values: int, n_known: int) -> bool:
+    """Whether a column is named as numbers of households are, and its values repeat so."""
+    words = _words_of(name) - {"", name.lower()} or {name.lower()}
+    low, high = _HOME_VALUES
+    return (
+        n_known >= _LEAST_KNOWN
+        and words <= _HOMES | _OF_NUMBERS
+        and bool(words & _HOMES)
+        and low * n_known <= n_values <= high * n_known
+    )
 
 
 def _words_of(name: str) -> set[str]:

@@ -46,6 +46,8 @@ class Declared:
     say."""
     measure: str = ""
     """What a statistical file calls the column: `nominal`, `ordinal` or `scale`; else empty."""
+    title: str = ""
+    """Label of the column itself in a statistical file: `Age in years`."""
     labels: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[object, ...] = ()
     missing_ranges: tuple[tuple[float, float], ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -111,4 +112,8 @@ def intervals_of(texts: Sequence[str], *, binned: bool = False) -> tuple[Interva
             )
             for one in intervals
         )
+    apart = sorted(intervals)
+    if any(a.high > b.low for a, b in pairwise(apart) if a != b):
+        # Codes such as 25-503 and 25-703 are no bands.
+        return None
     return intervals

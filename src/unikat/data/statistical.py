@@ -81,6 +81,7 @@ class StatisticalSource(TableSource):
         return Declared(
             ordered=True if measure == "ordinal" else None,
             measure=measure if measure in ("nominal", "ordinal", "scale") else "",
+            title=self.metadata.column_names_to_labels.get(name) or "",
             labels={self._said(code): label for code, label in labels.items()},
             missing=tuple(codes),
             missing_ranges=tuple(ranges),

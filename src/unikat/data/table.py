@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
 from unikat.data.design import Design, Sampling, no_population
+from unikat.data.households import HouseholdLayout, household_meetings
 from unikat.data.keys import MISSING, Key
-from unikat.data.patterns import distinct, match_sums
+from unikat.data.patterns import distinct, match_sums, summed
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.errors import DataError, SpecError, brief, option, suggest
 
 if TYPE_CHECKING:
-    from unikat.data.households import HouseholdLayout
     from unikat.kernels.zeros import Diagram
 
 Missing: TypeAlias = Literal["integrate", "level", "wildcard"]
@@ -175,6 +175,18 @@ class CellTable:
             layout=layout,
         )
 
+    def with_keys(self, keys: Sequence[Key], codes: ArrayLike) -> CellTable:
+        """Return the same records with other keys, and (n_records, n_keys) codes of these."""
+        array = np.asarray(codes, np.int32)
+        found = distinct(array, [key.n_levels for key in keys])
+        return replace(
+            self,
+            keys=tuple(keys),
+            cells=np.ascontiguousarray(array[found.first]),
+            counts=found.counts,
+            record_cell=found.place.astype(np.int32),
+        )
+
     @property
     def n_records(self) -> int:
         """Number of records, n."""
@@ -294,9 +306,7 @@ class CellTable:
     @cached_property
     def released_matches(self) -> Int64:
         """As `matches`, of the records that are released."""
-        if self.held is None:
-            return self.matches
-        return match_sums(self.cells, self.released[:, None], self.n_levels)[:, 0]
+        return self.matches if self.held is None else self._match_sums(self.released)
 
     @cached_property
     def matches(self) -> Int64:
@@ -305,7 +315,17 @@ class CellTable:
         A record counts for a pattern if the two agree on every key that both have. Equal to
         `counts` where nothing is missing.
         """
-        return match_sums(self.cells, self.counts[:, None], self.n_levels)[:, 0]
+        return self._match_sums(self.counts)
+
+    def _match_sums(self, values: Int64) -> Int64:
+        """Sum values (n_cells,) over the patterns that match each one, (n_cells,)."""
+        if self.layout is not None and self.layout.is_whole(self.cells).all():
+            pairs, of_cells = (
+                household_meetings(self.layout, self.cells),
+                values[:, None].astype(np.float64),
+            )
+            return summed(pairs, of_cells, self.n_cells)[:, 0].astype(np.int64)
+        return match_sums(self.cells, values[:, None], self.n_levels)[:, 0]
 
     @cached_property
     def unique(self) -> Bool:

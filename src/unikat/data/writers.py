@@ -58,6 +58,7 @@ def write_records(
     labels: Mapping[str, Mapping[Any, str]] | None = None,
     *,
     letters: Mapping[str, Sequence[str | None]] | None = None,
+    sampled: bool = False,
 ) -> None:
     """Write a new file of records in the format of a source.
 
@@ -71,6 +72,9 @@ def write_records(
         Of columns that the source does not have so: what codes mean, in statistical files.
     letters
         By column: letters of Stata such as ``.a``, which say why a record has no value.
+    sampled
+        The records are some of the source's: labels of values that none of them has are left out,
+        since only a record that is held back may have them.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def write_records(
     elif source.format == "arrow":
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
-        _write_statistical(path, table, source, labels or {}, letters or {})
+        _write_statistical(path, table, source, labels or {}, letters or {}, sampled)
     else:
         _write_parquet(path, table)
 
@@ -129,6 +133,7 @@ def _write_statistical(
     source: StatisticalSource,
     labels: Mapping[str, Mapping[Any, str]],
     letters: Mapping[str, Sequence[str | None]],
+    sampled: bool,
 ) -> None:
     """Write with pyreadstat, which opens the file itself."""
     import pyreadstat
@@ -139,6 +144,9 @@ def _write_statistical(
     def of(mapping: Any) -> dict[str, Any]:
         return {n: mapping[n] for n in names if n in (mapping or {})}
 
+    own = of(meta.variable_value_labels)
+    if sampled:
+        own = {name: _labels_shown(table, source, name, said) for name, said in own.items()}
     shared: dict[str, Any] = {
         "file_label": meta.file_label or "",
         "column_labels": [meta.column_names_to_labels.get(name) for name in names],
@@ -152,7 +160,7 @@ def _write_statistical(
                 )
                 for code, label in said.items()
             }
-            for name, said in (of(meta.variable_value_labels) | dict(labels)).items()
+            for name, said in (own | dict(labels)).items()
             if said
         }
         if source.format in _LONGEST_LABEL
@@ -206,6 +214,20 @@ def _write_statistical(
         pyreadstat.write_xport(frame, path, **shared)
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _labels_shown(
+    table: pa.Table, source: StatisticalSource, name: str, said: Mapping[Any, str]
+) -> dict[Any, str]:
+    """Labels of the values that a column has, and of those that mean missing."""
+    import pyarrow.compute as pc
+
+    kept = {*pc.unique(table[name]).to_pylist(), *source.declared(name).missing_labels}
+    return {
+        code: label
+        for code, label in said.items()
+        if code in kept or (isinstance(code, str) and is_letter(code))
+    }
 
 
 def _wide_enough(form: str, codes: Iterable[Any]) -> str:

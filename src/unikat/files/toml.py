@@ -26,6 +26,9 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     """Read a file whole; SpecError if it cannot be read or has more than `most` bytes."""
+    if most is not None and os.path.exists(path) and not os.path.isfile(path):
+        # A pipe would be waited for.
+        raise SpecError(f"{brief(os.fspath(path))} is no file; name one.")
     try:
         with open(path, "rb") as file:
             content = file.read() if most is None else file.read(most + 1)

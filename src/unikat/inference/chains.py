@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from unikat.inference import diagnostics as convergence
 from unikat.inference import schedule
 from unikat.inference.backends import Backend, Workers, open_backend
 from unikat.inference.checkpoint import Checkpoint
-from unikat.inference.draws import Diagnostics, Draws, Observer
+from unikat.inference.draws import Diagnostics, Draws, Observer, add_totals
 from unikat.inference.identity import run_identity
 from unikat.inference.progress import (
     MOST_TIMES,
@@ -35,7 +34,7 @@ from unikat.inference.progress import (
     seconds_left,
 )
 from unikat.inference.restored import check_chains
-from unikat.inference.segments import Job, Segment, SegmentResult, add_totals
+from unikat.inference.segments import Job, Segment, SegmentResult
 from unikat.models.base import CHAINS, AnyModel, Start
 from unikat.models.options import check_memory
 from unikat.models.preparing import report, reporting_to
@@ -209,7 +208,9 @@ def sample(
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
     goes_on = start is not None
-    thin = plan.thin or schedule.default_thin(sweep_cost, observe_cost, goes_on=goes_on)
+    thin = plan.thin or schedule.default_thin(
+        sweep_cost, observe_cost, goes_on=goes_on, times=observer.times_sweeping
+    )
     thin = min(thin, plan.stop.max_sweeps // MIN_KEPT)
     run = _Run(
         job=job,
@@ -528,7 +529,7 @@ class _Run:
         return Draws(
             scalars=chains.scalars,
             n_discarded=discarded // self.thin,
-            totals=reduce(add_totals, per_chain),
+            totals=self.job.observer.joined(per_chain),
             thin=self.thin,
             n_sweeps=chains.n_sweeps,
             n_chains=self.plan.n_chains,

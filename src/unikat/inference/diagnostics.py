@@ -68,7 +68,8 @@ def diagnose(draws: Float64) -> Diagnostics:
     """
     if len(draws) == 1:
         half = draws.shape[1] // 2
-        draws = draws[:, -2 * half :].reshape(2, half)
+        # Of one draw no halves are left.
+        draws = draws[:, draws.shape[1] - 2 * half :].reshape(2, half)
     if draws.shape[1] < MIN_DRAWS or not np.isfinite(draws).all():
         return Diagnostics(rhat=math.nan, ess_bulk=math.nan, ess_tail=math.nan)
     if (draws == draws[0, 0]).all():

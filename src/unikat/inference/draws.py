@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from unikat._typing import Float64
 from unikat.errors import OutputError
@@ -20,12 +23,29 @@ if TYPE_CHECKING:
     from xarray import DataTree
 
 
+def map_totals(function: Callable[..., Any], first: Any, *others: Any) -> Any:
+    """Apply a function to the arrays of one or more totals, field by field."""
+    if hasattr(first, "_fields"):
+        return type(first)._make(
+            map_totals(function, *fields) for fields in zip(first, *others, strict=True)
+        )
+    return function(first, *others)
+
+
+def add_totals(first: Any, second: Any) -> Any:
+    """Totals of two disjoint sets of draws together."""
+    return map_totals(lambda one, other: np.asarray(one + other), first, second)
+
+
 class Observer(ABC):
     """What is computed from kept states: scalars per draw, and running totals.
 
-    Totals are a NamedTuple of NumPy arrays; totals of segments and chains are merged by adding
-    the arrays, so their size does not grow with the number of draws.
+    Totals are a NamedTuple of NumPy arrays; totals of segments are merged by adding the arrays, so
+    their size does not grow with the number of draws.
     """
+
+    times_sweeping: ClassVar[float] = 2.0
+    """Work of sweeps between two kept states, over that of observing one, unless a plan says it."""
 
     @property
     @abstractmethod
@@ -49,6 +69,10 @@ class Observer(ABC):
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: Any
     ) -> Mapping[str, float]:
         """Add one kept state to `totals` (in place) and return its scalars."""
+
+    def joined(self, of_chains: Sequence[Any]) -> Any:
+        """Return the totals of all chains together. Default: their sum."""
+        return reduce(add_totals, of_chains)
 
     @abstractmethod
     def cost(self, model: AnyModel, data: Any) -> float:
@@ -87,7 +111,7 @@ class Draws:
     n_discarded: int
     """Draws at the start of every chain that are not used."""
     totals: Any = field(repr=False)
-    """The observer's totals over the retained draws of all chains."""
+    """The observer's totals over the retained draws, of all chains as it joins them."""
     thin: int
     """Sweeps per kept draw."""
     n_sweeps: int

@@ -22,7 +22,9 @@ MAX_FIRST_ROUND = 16
 """Kept draws in the shortest rounds, however cheap they are."""
 
 
-def default_thin(sweep_cost: float, observe_cost: float, *, goes_on: bool = False) -> int:
+def default_thin(
+    sweep_cost: float, observe_cost: float, *, goes_on: bool = False, times: float = 2.0
+) -> int:
     """Sweeps per kept draw, so that observing costs at most half of what sweeping costs.
 
     Neighbouring sweeps share parameters, but most of the variance of tau is the drawn population's,
@@ -34,11 +36,13 @@ def default_thin(sweep_cost: float, observe_cost: float, *, goes_on: bool = Fals
         Counted work of one sweep and of observing one kept state, in the same unit.
     goes_on
         The chains have run before and are long: they lack agreement, not draws. Observing then
-        costs at most a quarter.
+        costs at most half of that.
+    times
+        What sweeping costs at least, over what observing does.
     """
     if sweep_cost <= 0.0:
         return 1
-    times = 4.0 if goes_on else 2.0
+    times *= 2.0 if goes_on else 1.0
     return min(max(math.ceil(times * observe_cost / sweep_cost), 1), MAX_THIN)
 
 

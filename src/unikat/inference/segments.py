@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from unikat._typing import Float64
-from unikat.inference.draws import Observer
+from unikat.inference.draws import Observer, map_totals
 from unikat.models.base import AnyModel, Stream
 from unikat.models.device import Device, check_device, computing_on
 
@@ -105,20 +105,6 @@ def _run(job: Job, segment: Segment, stopped: Callable[[], bool] | None) -> Segm
         scalars={name: np.array([draw[name] for draw in kept], np.float64) for name in names},
         totals=totals,
     )
-
-
-def map_totals(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """Apply a function to the arrays of one or more totals, field by field."""
-    if hasattr(first, "_fields"):
-        return type(first)._make(
-            map_totals(function, *fields) for fields in zip(first, *others, strict=True)
-        )
-    return function(first, *others)
-
-
-def add_totals(first: Any, second: Any) -> Any:
-    """Totals of two disjoint sets of draws together."""
-    return map_totals(lambda one, other: np.asarray(one + other), first, second)
 
 
 def n_bytes(value: Any) -> float:

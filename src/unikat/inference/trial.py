@@ -55,6 +55,8 @@ class Pace:
     """Of the data and the observer."""
     state_bytes: float
     totals_bytes: float
+    times_sweeping: float = Observer.times_sweeping
+    """Of the observer."""
 
 
 def try_out(
@@ -124,6 +126,7 @@ def try_out(
         prepare=prepared,
         counted_sweep=sweep_cost,
         counted_observation=observe_cost,
+        times_sweeping=observer.times_sweeping,
         data_bytes=n_bytes(data),
         job_bytes=n_bytes((data, observer)),
         state_bytes=state_bytes,
@@ -174,7 +177,10 @@ def course(
     """
     stop = plan.stop
     thin = plan.thin or schedule.default_thin(
-        pace.counted_sweep, pace.counted_observation, goes_on=before > 0
+        pace.counted_sweep,
+        pace.counted_observation,
+        goes_on=before > 0,
+        times=pace.times_sweeping,
     )
     thin = min(thin, stop.max_sweeps // MIN_KEPT)
     before = -(-before // thin) * thin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 from unikat._typing import Int32
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.roles import encoded, proposed
 from unikat.data.structure import order_of, views_of
 from unikat.data.writers import ending, write_records
 from unikat.errors import DataError, OutputError, SpecError, brief, listed, option
@@ -33,6 +34,7 @@ from unikat.report.folders.protection import codebook_beside
 from unikat.report.text.declared import declared_words, made_valid_words
 from unikat.report.text.numbers import counted
 from unikat.risk.limits import Judged, judge, smallest
+from unikat.spec.columns import alike
 from unikat.spec.limits import Limit
 from unikat.spec.plan import PlanKey, PlanSpec
 from unikat.zeros.levels import Levels
@@ -163,8 +165,8 @@ def apply(
         watcher.note("The plan recodes nothing: the file is copied as it is.")
     if plan.also:
         watcher.note(
-            f"The protected file of this plan was {listed(list(plan.also))}, too; only its "
-            "recodings are repeated."
+            f"Besides, the protected file of this plan was {listed(list(plan.also))}; "
+            "only what is done to columns is repeated."
         )
     watcher.stage("Reading")
     spec = plan.data.model_copy(update={"path": Path(data)})
@@ -177,6 +179,7 @@ def apply(
         watcher=watcher,
         fewest_keys=1,
         constant_keys=True,
+        empty_rows=True,
         answers=answers,
     )
     if not Path(data).is_file():
@@ -211,10 +214,13 @@ def apply(
     )
     recoding.check_kept()
     known = {one.name: rule.codes for one, rule in zip(steps, found, strict=True)}
+    removed, renumbered = (
+        _there(names, microdata, watcher) for names in (plan.removed, plan.renumbered)
+    )
+    _tell_identifiers(microdata, {one.name for one in steps} | {*removed, *renumbered}, watcher)
     made = released(
         microdata, codes, recoding, known=known, codebook=spec.codebook,
-        removed=_there(plan.removed, microdata, watcher),
-        renumbered=_there(plan.renumbered, microdata, watcher),
+        removed=removed, renumbered=renumbered,
     )  # fmt: skip
     watcher.stage("Writing")
     beside = out.with_name(codebook_beside(out.name))
@@ -250,13 +256,32 @@ def apply(
 
 
 def _there(names: Sequence[str], microdata: Microdata, watcher: Watcher) -> list[str]:
-    """Columns of a plan that the file has; the others are told."""
-    lacking = [name for name in names if name not in microdata.source.columns]
+    """Columns of the file that a plan names, or that are named alike; the others are told."""
+    asked = {alike(name): name for name in names}
+    there = [name for name in microdata.source.columns if alike(name) in asked]
+    found = {alike(name) for name in there}
+    lacking = [name for plain, name in asked.items() if plain not in found]
     if lacking:
         watcher.note(
-            f"{microdata.name} lacks {listed(lacking)}, which the plan removes or numbers anew."
+            f"{microdata.name} lacks {listed(lacking)}, which the plan removes or renumbers."
         )
-    return [name for name in names if name not in lacking]
+    return there
+
+
+def _tell_identifiers(microdata: Microdata, known: Set[str], watcher: Watcher) -> None:
+    """Name columns that look like identifiers, which the plan does not know and copies."""
+    others = [name for name in microdata.source.columns if name not in known]
+    if not others:
+        return
+    values = microdata.values(others)
+    roles = proposed(
+        {name: encoded(values[name]) for name in others}, decimal=microdata.source.decimal or "."
+    )
+    if names := [one.name for one in roles if one.removed]:
+        watcher.note(
+            f"Identifiers, by their names or values, that the plan does not name and that are "
+            f"copied: {listed(names)}. Add them to removed in the plan."
+        )
 
 
 def _of_keys(recoding: Recoding, n_keys: int) -> Recoding:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from unikat.classics.table import Classics
 from unikat.data.frames import FrameKind
 from unikat.data.grouping import HouseholdSample
@@ -17,13 +19,19 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import read_sample
-from unikat.jobs.inputs import read_registry
+from unikat.jobs.inputs import Release, read_registry, read_release
 from unikat.jobs.job import Job, in_folder, plan_of
 from unikat.models.auto import Auto
+from unikat.models.base import GroupsLevels
 from unikat.models.device import check_kernels
 from unikat.models.named import build_model
+from unikat.protection.cumulative import cumulative
+from unikat.protection.learned import Learned, learned
+from unikat.protection.linkage import Linkage, check_linkage, linkage
 from unikat.protection.recoded_law import grouping
+from unikat.protection.what_if import Posterior
 from unikat.report.facts.breakdown import Column
+from unikat.report.facts.release import ReleaseResult
 from unikat.report.facts.result import Stage
 from unikat.report.facts.supplements import Supplements, find_classics, find_column
 from unikat.report.folders import assessment as results
@@ -34,8 +42,9 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.registry import Registry
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
+from unikat.spec.key_errors import rates_of
 from unikat.spec.kinds import ASSESS, MODEL
-from unikat.studies.fit import check_registry, fit
+from unikat.studies.fit import Fit, check_registry, fit
 from unikat.zeros.conflicts import Handled
 
 
@@ -126,7 +135,11 @@ def run(job: Job[AssessmentSpec]) -> Assessment:
             # What cannot be decided has no answer.
             (folder / RESULT).unlink(missing_ok=True)
         raise
+    told, links = _beyond_keys(fitted, classics, job)
     supplements = Supplements(
+        learned=told,
+        linkage=links,
+        release=_together(fitted, asked.release, job),
         registry=fitted.registry_risk(spec.report.level),
         classics=classics,
         columns=columns,
@@ -134,6 +147,61 @@ def run(job: Job[AssessmentSpec]) -> Assessment:
     )
     found = findings(fitted.estimate(spec.report.level), supplements, "final")
     return job.finished(_assessment(found, inputs, folder))
+
+
+def _beyond_keys(
+    fitted: Fit, classics: Classics | None, job: Job[AssessmentSpec]
+) -> tuple[tuple[Learned, ...], Linkage | None]:
+    """What an intruder learns about sensitive variables, and links by keys with errors.
+
+    Both by states of the fit; nothing where the model does not tell it.
+    """
+    asked, errors = () if classics is None else classics.sensitive, job.spec.key_errors
+    table, links = fitted.table, None
+    told: tuple[Learned, ...] = ()
+    if not (asked or errors):
+        return (), None
+    if not isinstance(fitted.model, GroupsLevels) or table.layout is not None:
+        return (), None
+    posterior = Posterior.of(fitted, n_threads=job.workers.n_threads)
+    level, seed = job.spec.report.level, job.spec.sampling.seed
+    if asked:
+        job.watcher.stage("Inferring sensitive variables")
+        every = (
+            learned(posterior, one.name, one.codes.astype(np.int64), level, seed) for one in asked
+        )
+        told = tuple(one for one in every if one is not None)
+    if errors:
+        job.watcher.stage("Linking with errors in the keys")
+        links = linkage(posterior, rates_of(errors, [key.name for key in table.keys]), level)
+    return told, links
+
+
+def _together(
+    fitted: Fit, release: Release | None, job: Job[AssessmentSpec]
+) -> ReleaseResult | None:
+    """What an intruder finds who has both releases."""
+    if release is None:
+        return None
+    job.watcher.stage("Linking records")
+    posterior = Posterior.of(fitted, n_threads=job.workers.n_threads)
+    level, seed = job.spec.report.level, job.spec.sampling.seed
+    found = cumulative(posterior, release.linked.right, level, seed)
+    assert job.spec.release is not None
+    path = job.spec.release.path
+    links, known = release.linked, release.known
+    return ReleaseResult(
+        data=None if path is None else path.name,
+        n_records=release.n_records,
+        n_both=int((links.partner >= 0).sum()) if known else None,
+        shared=release.shared,
+        further=release.further,
+        n_certain=int(links.certain.sum()),
+        n_wrong=int((links.unique & (links.right == 0.0)).sum()) if known else None,
+        links=float(links.right.sum()),
+        tau1=None if found is None else found.tau1,
+        tau2=None if found is None else found.tau2,
+    )
 
 
 class Loaded(NamedTuple):
@@ -148,6 +216,7 @@ class Loaded(NamedTuple):
     classics: Classics | None
     columns: tuple[Column, ...]
     registry: Registry | None
+    release: Release | None
 
 
 def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
@@ -161,12 +230,24 @@ def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Lo
     model = build_model(spec.model.name, spec.model.options)
     if spec.registry is not None:
         check_registry(model)
-    if spec.report.keep_states and model.name != Auto.name:
+    if model.name != Auto.name:
         # What `auto` selects can be recoded.
-        grouping(model)
+        if spec.report.keep_states:
+            grouping(model)
+        if spec.key_errors:
+            grouping(model, "how many links are correct if keys have errors")
+        if spec.release is not None:
+            grouping(model, "the risk of two releases together")
     plan = plan_of(spec.sampling)
     microdata, table, handled, households = read_sample(spec, inputs, watcher)
+    release = None
+    if spec.release is not None:
+        watcher.stage("Linking the other release")
+        release = read_release(spec, microdata, table, inputs.release)
+        table = release.table
     model.check_keys([key.name for key in table.keys])
+    if spec.key_errors:
+        check_linkage(table, rates_of(spec.key_errors, [key.name for key in table.keys]))
     if spec.sampling.device == "cuda" and model.name != Auto.name:
         check_kernels(model, table)
     classics = None
@@ -180,7 +261,9 @@ def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Lo
     if spec.registry is not None:
         watcher.stage("Reading the registry")
         registry = read_registry(spec, table, inputs.registry)
-    return Loaded(model, plan, microdata, table, handled, households, classics, columns, registry)
+    return Loaded(
+        model, plan, microdata, table, handled, households, classics, columns, registry, release
+    )
 
 
 def _assessment(found: Findings, inputs: Inputs, folder: Path | None) -> Assessment:

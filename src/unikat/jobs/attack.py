@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,20 +14,28 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Key
-from unikat.data.grouping import numbered_households
-from unikat.errors import DataError
+from unikat.errors import DataError, SpecError, listed, option
 from unikat.inference.processes import available_cores
-from unikat.inference.progress import SILENT, Watcher
+from unikat.inference.progress import Watcher
+from unikat.jobs.attack_files import file_facts, opened, synthetic_files
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import attacked_households
-from unikat.jobs.inputs import UNKNOWN, open_data, without_conflicts
+from unikat.jobs.inputs import read_margins, without_conflicts
 from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.jobs.linking import linked
+from unikat.jobs.sensitive import inferred
 from unikat.language.keys import column_of
+from unikat.models.base import GroupsLevels
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
-from unikat.report.facts.attack import SCHEMA, AttackSummary, FileFacts
+from unikat.protection.recoding import parse_recoding
+from unikat.protection.what_if import Posterior
+from unikat.report.facts.attack import SCHEMA, AttackSummary
+from unikat.report.facts.classics import InferredResult
 from unikat.report.folders.assessment import load
+from unikat.report.folders.attack import records_table
 from unikat.report.folders.outputs import RECORDS
+from unikat.report.folders.parquet import write_table
 from unikat.report.folders.synthesis import fit_beside
 from unikat.report.pages.attack import render
 from unikat.report.text.attack import terminal_lines
@@ -39,31 +47,67 @@ from unikat.spec.kinds import ATTACK, Kind
 from unikat.spec.model import ModelSpec
 from unikat.spec.models import SIMPLEST
 from unikat.spec.rules import ZerosSpec
-from unikat.spec.tables import FileSpec
-from unikat.studies.fit import complete_fit
+from unikat.studies.fit import Fit, complete_fit
 from unikat.synthesis.attacks import run as attacks
 from unikat.synthesis.attacks.claims import Claims, claimed
 from unikat.synthesis.attacks.control import Opened, check_control
-from unikat.synthesis.attacks.files import Files, Named, aligned
+from unikat.synthesis.attacks.files import Files, aligned
 from unikat.synthesis.attacks.households import one_household_unknown
-from unikat.synthesis.attacks.posterior import check_model, one_unknown
+from unikat.synthesis.attacks.membership_model import NAME as MODEL_TEST
+from unikat.synthesis.attacks.membership_model import ModelRatio, membership_bound
+from unikat.synthesis.attacks.persons import check_model, known_population, one_unknown
+from unikat.synthesis.attacks.posterior import Fitting
+
+RECORDS_FILE, LINKS_FILE = ATTACK.others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Attacks(Tabled):
-    """What an intruder learns from synthetic files; from :func:`unikat.attack`.
+    """What an intruder learns from synthetic files, or links; from :func:`unikat.attack`.
 
-    `table` has one row per attack.
+    `table` has one row per attack; of links one for each probability from which they are accepted.
     """
 
     summary: AttackSummary
     spec: AttackSpec
+    _records: pa.Table | None = None
     kind: ClassVar[Kind] = ATTACK
+
+    @cached_property
+    def records(self) -> Any:
+        """ρ by record, variable and prior, with the columns of `attack-records.parquet`.
+
+        None if no model of the generator was named. Of links, those of `links.parquet`.
+        """
+        found = self._records_table
+        return None if found is None else self._frames.frame(found, same_rows=False)
+
+    @property
+    def _records_file(self) -> str:
+        return RECORDS_FILE if self.summary.linkage is None else LINKS_FILE
+
+    @cached_property
+    def _records_table(self) -> pa.Table | None:
+        if self._records is not None or self.folder is None:
+            return self._records
+        path = self.folder / self._records_file
+        return pq.read_table(path) if path.is_file() else None
 
     def _page(self, summary: AttackSummary) -> str:
         return render(summary)
 
+    def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
+        table = self._records_table
+        return {} if table is None else {self._records_file: lambda path: write_table(path, table)}
+
     def _table(self) -> pa.Table:
+        if self.summary.linkage is not None:
+            return pa.Table.from_pylist(
+                [
+                    {"probability": one.probability, "links": one.n_links, "correct": one.n_correct}
+                    for one in self.summary.linkage.accepted
+                ]
+            )
         rows = []
         for result in self.summary.attacks:
             row: dict[str, object] = {"attack": result.name, "target": result.target, "n": result.n}
@@ -120,12 +164,36 @@ def attack(data: Any, **options: Any) -> Attacks:
 def run(job: Job[AttackSpec]) -> Attacks:
     """Attack the synthetic files of a specification (see :func:`in_folder`)."""
     spec, watcher = job.spec, job.watcher
+    if spec.external is not None:
+        links, table = linked(job)
+        return job.finished(
+            Attacks(
+                summary=explained(links),
+                spec=spec,
+                folder=job.folder,
+                _frames=job.frames,
+                _records=table,
+            )
+        )
     asked = load_and_check(spec, job.inputs, watcher)
     model, files, names, data = asked.model, asked.files, asked.names, asked.data
     original = data.named
     wanted = [column_of(one) for one in spec.targets] or names
     link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
     rest = [name for name in names if name not in link]
+    how = None
+    tests: dict[str, ModelRatio] = {}
+    if model is not None:
+        assert spec.model is not None
+        how = Fitting(
+            label=spec.model.label,
+            seed=spec.sampling.seed,
+            plan=job.plan,
+            level=spec.report.level,
+            execution=job.execution,
+        )
+        if not isinstance(model, NestedHouseholds):
+            tests = {MODEL_TEST: ModelRatio(model=model, how=how)}
     results = attacks.attack(
         files,
         [files.names.index(name) for name in wanted],
@@ -135,32 +203,32 @@ def run(job: Job[AttackSpec]) -> Attacks:
         level=spec.report.level,
         n_threads=spec.sampling.threads or available_cores(),
         stage=watcher.stage,
+        tests=tests,
     )
-    claims, converged = asked.persons.claims(job, asked.known)
-    posterior = household_posterior = None
-    if model is not None:
-        assert spec.model is not None
+    claims, converged, fitted = asked.persons.claims(job, asked.known)
+    learned = {} if fitted is None else asked.persons.inferred(job, fitted)
+    converged = converged and all(all(test.converged) for test in tests.values())
+    posterior = household_posterior = records = bound = None
+    if how is not None:
         assert asked.table is not None
-        how: dict[str, Any] = {
-            "label": spec.model.label,
-            "seed": spec.sampling.seed,
-            "plan": job.plan,
-            "level": spec.report.level,
-            "execution": job.execution,
-        }
         if isinstance(model, NestedHouseholds):
-            both, more = one_household_unknown(model, asked.table, asked.synthetic, **how)
-            household_posterior, posterior = both
+            told = [*one_household_unknown(model, asked.table, asked.synthetic, how)]
+            household_posterior = told[0].facts
         else:
-            posterior, more = one_unknown(model, asked.table, asked.synthetic, **how)
-        results = (*results, *more)
+            told = [one_unknown(model, asked.table, asked.synthetic, how)]
+            alone = replace(asked.table, margins=())
+            bound = membership_bound(model, alone, how, len(files.synthetic))
+            converged = converged and bound.converged
+        posterior = told[-1].facts
+        results = (*results, *(result for one in told for result in one.results))
+        records = records_table(told, asked.table, files.original, files.names, files.household)
         converged = converged and posterior.converged
     summary = explained(
         AttackSummary(
             schema=SCHEMA,
-            original=_facts(data),
-            synthetic=tuple(map(_facts, asked.made)),
-            control=None if asked.control is None else _facts(asked.control),
+            original=file_facts(data),
+            synthetic=tuple(map(file_facts, asked.made)),
+            control=None if asked.control is None else file_facts(asked.control),
             keys=tuple(names),
             targets=tuple(wanted),
             link=(tuple(link), tuple(rest)),
@@ -171,12 +239,17 @@ def run(job: Job[AttackSpec]) -> Attacks:
             claims=claims,
             posterior=posterior,
             household_posterior=household_posterior,
+            membership_bound=bound,
+            inferred=learned,
             converged=converged,
             sentences={},
             provenance=job.record(original.table.fingerprint),
         )
     )
-    return job.finished(Attacks(summary=summary, spec=spec, folder=job.folder, _frames=job.frames))
+    answer = Attacks(
+        summary=summary, spec=spec, folder=job.folder, _frames=job.frames, _records=records
+    )
+    return job.finished(answer)
 
 
 class Loaded(NamedTuple):
@@ -206,18 +279,23 @@ def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded
     SpecError, DataError
         If an option or the files are wrong.
     """
+    if spec.external is not None:
+        raise SpecError(
+            "Linking with an external file fits no model, so a dry run has nothing to tell. Leave "
+            f"{option('dry_run', True)} out."
+        )
     model = None if spec.model is None else build_model(spec.model.name, spec.model.options)
     watcher.stage("Reading")
     names = [column_of(one) for one in spec.all_keys]
     if model is not None:
-        check_model(model)
+        check_model(model, len(names))
     known = None if spec.risk is None else _known_risk(spec.risk.path, names)
     further = [one for one in spec.targets if column_of(one) not in names]
     used = [*spec.all_keys, *further]
-    data = _opened(spec, spec.data, used, inputs.data, watcher=watcher)
-    made = list(_synthetic(spec, used, inputs.synthetic))
+    data = opened(spec, spec.data, used, inputs.data, watcher=watcher)
+    made = list(synthetic_files(spec, used, inputs.synthetic))
     control, population = (
-        None if one is None else _opened(spec, one, used, frame, what)
+        None if one is None else opened(spec, one, used, frame, what)
         for one, frame, what in (
             (spec.control, inputs.control, "The control file"),
             (spec.population, inputs.population, "The population"),
@@ -231,6 +309,13 @@ def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded
         None if population is None else population.named,
         n_keys=len(names),
     )
+    others = [*made, *([] if control is None else [control])]
+    if spec.household and (
+        silent := [one.named.name for one in others if one.named.of_record is None]
+    ):
+        watcher.note(
+            f"Households are not attacked: {listed(silent)} has no column {listed(spec.household)}."
+        )
     if control is not None:
         watcher.stage("Comparing the control file")
         check_control(files, data, made, control, spec.sampling.seed)
@@ -238,10 +323,26 @@ def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded
     table: CellTable | None = None
     codes: Sequence[Int32] = [one[:, : len(names)] for one in files.synthetic]
     if isinstance(model, NestedHouseholds):
+        _check_ties(made)
         table, codes = attacked_households(spec, files, original, synthetic, watcher)
     elif model is not None:
         table = persons.table(files.original, spec.zeros)
+        if spec.margins:
+            table = known_population(table, read_margins(spec.margins, table.keys, inputs.margins))
     return Loaded(model, names, data, made, control, files, persons, known, table, codes)
+
+
+def _check_ties(made: Sequence[Opened]) -> None:
+    """Refuse files of a generator that is not the intruder's."""
+    for file in made:
+        fit = fit_beside(file.path)
+        if fit is not None and fit.ties == "head":
+            raise SpecError(
+                f"{file.named.name} was drawn with ties of members to the head of their household, "
+                "and an intruder's probabilities are known without ties alone. Synthesise the "
+                "files again with --set ties=none; or leave --model out: the other attacks take "
+                "these files."
+            )
 
 
 class _KnownRisk(NamedTuple):
@@ -321,8 +422,35 @@ class _Persons:
         own = None if self.spec.of_households else self.spec.model
         return ModelSpec.of(SIMPLEST if own is None else own.label)
 
-    def claims(self, job: Job[AttackSpec], known: _KnownRisk | None) -> tuple[Claims, bool]:
-        """Find τ of the synthetic files, and whether all fits converged.
+    def inferred(self, job: Job[AttackSpec], fitted: Fit) -> dict[str, InferredResult]:
+        """What an intruder learns from all synthetic files together about targets that no key is.
+
+        `fitted` is the fit of the original.
+        """
+        files, spec = self.files, self.spec
+        n_keys, made = files.n_keys, np.vstack(files.synthetic)
+        targets = list(enumerate(files.names))[n_keys:]
+        if not targets or not isinstance(fitted.model, GroupsLevels):
+            return {}
+        job.watcher.stage("Inferring the targets")
+        posterior = Posterior.of(fitted, n_threads=job.workers.n_threads)
+        columns = [
+            (name, files.original[:, j].astype(np.int64), made[:, j].astype(np.int64))
+            for j, name in targets
+        ]
+        return inferred(
+            posterior,
+            parse_recoding(posterior.table, {}),
+            made[:, :n_keys],
+            columns,
+            spec.report.level,
+            spec.sampling.seed,
+        )
+
+    def claims(
+        self, job: Job[AttackSpec], known: _KnownRisk | None
+    ) -> tuple[Claims, bool, Fit | None]:
+        """Find τ of the synthetic files, whether all fits converged, and the original's fit.
 
         Raises
         ------
@@ -334,9 +462,11 @@ class _Persons:
         converged: list[bool] = []
         label = self.model.label
 
+        fits: list[Fit] = []
+
         def estimate(table: CellTable) -> RiskEstimate:
             job.watcher.stage(f"Fitting {label} for τ1")
-            found = complete_fit(
+            fit = complete_fit(
                 f"tau1-{table.fingerprint[:16]}",
                 build_model(self.model.name, self.model.options),
                 table,
@@ -344,7 +474,9 @@ class _Persons:
                 plan=job.plan,
                 level=spec.report.level,
                 execution=job.execution,
-            ).estimate(spec.report.level)
+            )
+            fits.append(fit)
+            found = fit.estimate(spec.report.level)
             converged.append(found.converged)
             return found
 
@@ -382,76 +514,5 @@ class _Persons:
                 by_file=by_file,
             ),
             all(converged),
+            fits[0] if known is None and fitted else None,
         )
-
-
-def _facts(file: Opened) -> FileFacts:
-    return FileFacts(
-        name=file.named.name, n_records=file.named.table.n_records, fit=fit_beside(file.path)
-    )
-
-
-def _synthetic(spec: AttackSpec, keys: Sequence[str], frames: Sequence[Any]) -> Iterator[Opened]:
-    """Read the synthetic files; a folder of synthetic_1, synthetic_2, ... is these files."""
-    left = iter(frames)
-    for number, file in enumerate(spec.synthetic, start=1):
-        if file.path is None:
-            what = "The synthetic frame" if len(frames) == 1 else f"Synthetic frame {number}"
-            yield _opened(spec, file, keys, next(left, None), what)
-            continue
-        paths = [file.path]
-        if file.path.is_dir() and (several := _numbered(file.path)):
-            paths = several
-        for path in paths:
-            yield _opened(spec, file.model_copy(update={"path": path}), keys)
-
-
-def _numbered(folder: Path) -> list[Path]:
-    """Files synthetic_1, synthetic_2, ... of a folder, in order."""
-    found = {
-        int(match[1]): path
-        for path in folder.iterdir()
-        if (match := re.fullmatch(r"synthetic_([0-9]+)\..+", path.name))
-    }
-    return [found[number] for number in sorted(found)]
-
-
-def _opened(
-    spec: AttackSpec,
-    file: FileSpec,
-    keys: Sequence[str],
-    frame: Any = None,
-    what: str = "The original",
-    watcher: Watcher = SILENT,
-) -> Opened:
-    """Read a file with the options of the original, a missing value as a level of its own."""
-    if file.path is None and frame is None:
-        raise DataError(
-            f"{what} has no file, as in a run of a data frame. Write its path into the "
-            "specification, or pass the file or frame itself with the options."
-        )
-    own = {name: getattr(file, name) for name in FileSpec.model_fields}
-    for name in ("delimiter", "encoding", "decimal"):
-        # Text files are alike unless something else is said.
-        own[name] = own[name] or getattr(spec.data, name)
-    data = spec.data.model_copy(update={**own, "missing": "level"})
-    constant = file is not spec.data
-    others = file is spec.control or file is spec.population
-    drawn = file is spec.data or (spec.of_households and not others)
-    design = replace(UNKNOWN, household=spec.household) if drawn else UNKNOWN
-    # What codes mean is the same in all files: none of those declared missing is a level.
-    microdata = open_data(
-        data, keys, design, frame, watcher=watcher, constant_keys=constant, answers={}
-    )
-    name = what if file.path is None else file.path.name
-    of_record = None
-    if file is spec.population:
-        together = False
-    elif file is spec.control:
-        # It need not tell who lives together; if it does, its persons are not independent.
-        together = {*spec.household} <= {*microdata.source.columns}
-    else:
-        together = drawn
-    if spec.household and together:
-        of_record = numbered_households(microdata, spec.household, spec.data.missing_values)
-    return Opened(Named(name, microdata.tabulate(), of_record), microdata, file.path)

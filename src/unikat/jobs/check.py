@@ -9,21 +9,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from unikat._typing import Int32
+from unikat._typing import Bool, Int32
 from unikat.classics.diversity import l_diversity
 from unikat.data.engine import DEFAULT_MEMORY
+from unikat.data.keys import MISSING
 from unikat.data.readers import open_source
 from unikat.data.sources import Source
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option, suggest
+from unikat.files.folder import claimed
 from unikat.files.writing import write_bytes, write_text
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, design_of, read_table, reading
 from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.jobs.protection_target import seen_by
+from unikat.language.keys import column_of
 from unikat.models.named import build_model
 from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.scenarios import Scenario, Scenarios
@@ -34,6 +38,7 @@ from unikat.report.facts.certificate import (
     LimitFacts,
     compare,
     digest_of,
+    judged,
     read_certificate,
 )
 from unikat.report.facts.check import SCHEMA, CheckSummary
@@ -44,12 +49,16 @@ from unikat.report.pages.check import render
 from unikat.report.text.check import HEAD, certified_lines, limit_rows
 from unikat.report.text.summary import explained
 from unikat.report.text.track_record import unknown_of
-from unikat.risk.limits import Judged, Measured, Reason, Verdict, judge, together
+from unikat.risk.limits import Judged, Measured, Reason, Verdict, judge
+from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.check import CheckSpec
+from unikat.spec.columns import alike
 from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import CHECK, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.policy import Policy, PolicySpec
+from unikat.spec.protection import ProtectionSpec
+from unikat.spec.tables import DataSpec, ReportSpec
 from unikat.studies.fit import Fit, complete_fit
 from unikat.zeros.conflicts import Handled
 
@@ -167,6 +176,77 @@ def run(spec: CheckSpec, inputs: Inputs, folder: Path | None, **how: Any) -> Che
     return found
 
 
+CHECKED = "check"
+"""Folder of the check of a protected file, in that of the protection."""
+
+
+def check_protected(
+    job: Job[ProtectionSpec], file: Path, codebook: Path | None, columns: Sequence[str]
+) -> Check:
+    """Check the file that a protection has written, by the policy that its scenarios are of.
+
+    Parameters
+    ----------
+    job
+        The protection.
+    file, codebook
+        What it has written.
+    columns
+        Of the file; keys that are none of them were left out.
+
+    Raises
+    ------
+    DataError
+        If the protected file cannot be checked as it is.
+    """
+    assert job.folder is not None
+    asked, original = job.spec, _single(job.spec)
+    keys = tuple(map(column_of, asked.keys))
+    gone = tuple(name for name in keys if name not in columns)
+    codes = asked.data.missing_values
+    if isinstance(codes, dict):
+        codes = {name: one for name, one in codes.items() if name in columns}
+    # How the original was read says nothing of the file that was written, but for its characters.
+    data = DataSpec(
+        path=file,
+        codebook=codebook,
+        delimiter=asked.data.delimiter,
+        encoding=asked.data.encoding,
+        # By wildcards the risk is a lower bound, by which nothing is certified.
+        missing="integrate" if asked.data.missing == "wildcard" else asked.data.missing,
+        missing_values=codes,
+        memory_limit=asked.data.memory_limit,
+    )
+    try:
+        spec = CheckSpec(
+            data=data,
+            keys=keys,
+            left_out=gone,
+            policy=asked.policy,
+            original=original,
+            population_size=asked.population_size,
+            design=asked.design,
+            model=asked.model,
+            sampling=asked.sampling,
+            report=ReportSpec(language=asked.report.language),
+        )
+        found = run(spec, Inputs(), job.folder / CHECKED, overwrite=True, watcher=job.watcher)
+    except (SpecError, DataError, ValueError) as error:
+        raise DataError(
+            f"The protected file is complete ({file}), and its check by the policy failed, so that "
+            f"there is no certificate: {error} Check it with unikat check."
+        ) from None
+    assert isinstance(found, Check)
+    return found
+
+
+def forget_check(folder: Path) -> None:
+    """Delete the certificate of an earlier protection in the same folder, whose file goes."""
+    path = folder / CHECKED / CHECK.others[0]
+    if CHECKED in claimed(folder) and path.name in claimed(path.parent):
+        path.unlink(missing_ok=True)
+
+
 def certified(spec: CheckSpec) -> Certified:
     """Compare a file, and its policy and original where they are at hand, with a certificate.
 
@@ -203,6 +283,8 @@ def _run(job: Job[CheckSpec]) -> Check:
         spec = spec.model_copy(update={"salt": secrets.token_hex(32)})
     path = _single(spec)
     files = {} if path is None else {"file": digest_of(path)}
+    if spec.original is not None:
+        files["original"] = digest_of(spec.original, spec.salt)
     asked = load_and_check(spec, job.inputs, watcher)
     policy, level = asked.policy.spec, asked.policy.spec.confidence
     fitted = estimate = None
@@ -224,13 +306,10 @@ def _run(job: Job[CheckSpec]) -> Check:
             fitted=fitted,
         )
         limits = tuple(_judged(one, measured, unknown) for one in asked.scenarios)
-    verdict = "not met" if asked.forbidden else together(one.target for one in limits)
     if path is not None and digest_of(path) != files["file"]:
         raise DataError(f"{path} was changed while it was checked; check it again.")
     if path is not None:
         files["policy"] = Digest.of(asked.policy.name, asked.policy.content)
-        if spec.original is not None:
-            files["original"] = digest_of(spec.original, spec.salt)
     table, known = asked.table, job.record()
     summary = CheckSummary(
         schema=SCHEMA,
@@ -238,6 +317,7 @@ def _run(job: Job[CheckSpec]) -> Check:
         policy=policy.title or asked.policy.name,
         sources=policy.sources,
         n_records=None if table is None else table.n_records,
+        n_incomplete=0 if table is None else int(table.counts[table.incomplete].sum()),
         population_size=None if fitted is None or table is None else table.n_units,
         keys=asked.keys,
         left_out=spec.left_out,
@@ -245,7 +325,7 @@ def _run(job: Job[CheckSpec]) -> Check:
         n_never=len(policy.never),
         forbidden=asked.forbidden,
         columns=asked.others,
-        verdict=verdict or "met",
+        verdict=judged(limits, asked.forbidden),
         risk=None if estimate is None else RiskFacts.of(estimate),
         model=None if estimate is None else spec.model.name,
         converged=converged,
@@ -307,10 +387,16 @@ def load_and_check(spec: CheckSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
             f"{option('left_out')} names {brief(strange[0])!r}, which is none of the keys: "
             f"{listed(named)}.{suggest(strange[0], named)}"
         )
+    if still := [name for name in spec.left_out if alike(name) in map(alike, source.columns)]:
+        raise SpecError(
+            f"{option('left_out')} names {brief(still[0])!r}, which is a column of {source.name}. "
+            "Only keys that are not in the file can be left out; remove the column, or let it be "
+            "judged."
+        )
     keys = tuple(name for name in named if name not in spec.left_out)
     _check_columns(keys, asked, source, spec)
-    never = {name.casefold() for name in asked.never}
-    forbidden = tuple(name for name in source.columns if name.casefold() in never)
+    never = set(map(alike, asked.never))
+    forbidden = tuple(name for name in source.columns if alike(name) in never)
     others = tuple(name for name in source.columns if name not in keys)
     if not keys:
         if asked.scenarios or asked.minimum_cell is not None:
@@ -322,7 +408,8 @@ def load_and_check(spec: CheckSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
     design = design_of(spec) if asked.needs_population or _tells_population(spec) else UNKNOWN
     spec = spec.model_copy(update={"keys": keys})
     inputs = inputs._replace(data=source)
-    few: Any = {"fewest_keys": 1, "constant_keys": True}
+    # In a protected file all keys of a record may be suppressed.
+    few: Any = {"fewest_keys": 1, "constant_keys": True, "empty_rows": True}
     microdata, table, handled = read_table(spec, design, inputs, watcher, **few)
     sensitive = {
         name: find_column(microdata, name, handled, spec.data.missing_values).codes
@@ -350,7 +437,7 @@ def _source(spec: CheckSpec, inputs: Inputs) -> Source:
     return open_source(data, **how, memory_limit=spec.data.memory_limit or DEFAULT_MEMORY)
 
 
-def _single(spec: CheckSpec) -> Path | None:
+def _single(spec: AssessmentSpec) -> Path | None:
     """The file that is checked; None of a frame, a folder or a database on a server."""
     path = spec.data.path
     return path if path is not None and path.is_file() else None
@@ -433,27 +520,61 @@ class _Measures:
         """The number that a scenario's limit is judged by."""
         if one.target.column is not None:
             return self._diversity(one, self.sensitive[one.target.column])
+        if not one.name:
+            return self._least(one)
+        if one.target.plain == "k":
+            return self._alike(one)
         if one.is_counted(self.table):
             return self._counted.measure(one, self._as_it_is)
         assert self.whole is not None
         return seen_by(one, self._as_it_is, self.whole, lambda: self._by_model)
 
-    def _diversity(self, one: Scenario, codes: Int32) -> float:
-        """Fewest different values in a combination of his keys."""
+    def _least(self, one: Scenario) -> float:
+        """Fewest records of a level of his key; a record without a value has none of them."""
+        margin = one.margin(self._as_it_is)
+        assert margin is not None
+        table = margin.table(self.table)
+        return float(table.counts[~table.incomplete].min(initial=table.n_records))
+
+    def _alike(self, one: Scenario) -> float:
+        """Fewest records that one cannot be told from by his keys; see `_blank`."""
         margin = one.margin(self._as_it_is)
         if margin is None:
-            return float(len(set(codes[codes >= 0].tolist())))
-        found = l_diversity(margin.table(self.table), codes).distinct
-        return float(found.min(initial=len(codes)))
+            return one.of_nothing(self.table)
+        table = margin.table(self.table)
+        blank = _blank(table)
+        matches = table.released_matches - table.counts[blank].sum()
+        return float(matches[~blank].min(initial=table.n_records))
+
+    def _diversity(self, one: Scenario, codes: Int32) -> float:
+        """Fewest different values in a combination of his keys; see `_blank`."""
+        n_values = float(len(set(codes[codes >= 0].tolist())))
+        margin = one.margin(self._as_it_is)
+        if margin is None:
+            return n_values
+        table = margin.table(self.table)
+        blank = _blank(table)
+        shown = np.where(blank[table.record_cell], MISSING, codes)
+        return float(l_diversity(table, shown).distinct[~blank].min(initial=n_values))
+
+
+def _blank(table: CellTable) -> Bool:
+    """Patterns without any known key, (n_cells,).
+
+    By the letter they match every record, so that k - 1 blank records would certify any file. They
+    hide nobody, so they count for no record that shows a key.
+    """
+    found: Bool = (table.cells == MISSING).all(axis=1)
+    return found
 
 
 def _judged(one: Scenario, measured: _Measures, unknown: Sequence[Reason]) -> LimitFacts:
     known: Sequence[Reason] = () if one.is_counted(measured.table) else unknown
-    judged: Judged = judge(one.target, [measured.of(one)], known)
+    target: Judged = judge(one.target, [measured.of(one)], known)
     return LimitFacts(
         scenario=one.name,
         keys=one.keys,
         in_sample=one.in_sample,
         errors=one.errors,
-        target=judged,
+        target=target,
     )

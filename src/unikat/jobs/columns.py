@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from unikat._typing import Bool, Int32, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.clues import joined
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
@@ -23,7 +23,9 @@ from unikat.jobs.inputs import UNKNOWN, open_data
 from unikat.protection.groups import joined_name, level_names
 from unikat.protection.left_over import known
 from unikat.protection.linked import Homes, Pairs, followed, links
+from unikat.protection.numeric.change import NumericFacts
 from unikat.protection.recoding import KeyRecoding, Recoding, recode_key, unchanged
+from unikat.protection.release import Release
 from unikat.protection.released import Released, released
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.columns import ColumnFacts, LeftOver, RiskWith
@@ -158,12 +160,16 @@ class Treated(NamedTuple):
     """The file as it is released."""
 
     made: Released
-    """With the keys' changes alone."""
+    """All rows that are released."""
     columns: tuple[ColumnFacts, ...]
     recoding: Recoding
     """Of the keys, and of the linked columns that were recoded."""
     keys: tuple[Key, ...]
     """Of the same, as they were."""
+    left_over: LeftOver | None = None
+    """The risk with all columns that are copied; None if none is."""
+    numeric: NumericFacts | None = None
+    """Of the continuous variables that were changed."""
 
     @property
     def treated(self) -> list[str]:
@@ -187,11 +193,8 @@ def treated(
     microdata: Microdata,
     codes: Int32,
     recoding: Recoding,
-    suppressed: Bool | None,
-    perturbed: Int32 | None,
-    *,
-    records: Int64 | None = None,
-    scaled: Mapping[str, float] | None = None,
+    release: Release,
+    scaled: Mapping[str, Float64],
 ) -> Treated:
     """Make the released file: keys as told, identifiers removed, linked columns as their keys.
 
@@ -206,10 +209,15 @@ def treated(
         What is asked for, and the rows.
     codes
         (n_records, n_keys) of all rows, -1 where missing.
-    recoding, suppressed, perturbed, records, scaled
-        As for `released`.
+    recoding
+        Of the columns of the file.
+    release
+        What the released records show of the keys.
+    scaled
+        Columns that are multiplied, each with the factors of the released records.
     """
-    out = np.arange(len(codes)) if records is None else records
+    out, suppressed = release.records, release.suppressed
+    perturbed = None if release.perturbed is None else release.published
     fates = {one.name: _of_role(one) for one in columns.roles}
     fates |= {name: "changed" for name in columns.numeric if fates[name] == "copied"}
     follow = {}
@@ -227,7 +235,13 @@ def treated(
     if follow:
         data = spec.data.model_copy(update={"missing": DataSpec.model_fields["missing"].default})
         beside = open_data(
-            data, list(follow), UNKNOWN, microdata.source, fewest_keys=1, constant_keys=True
+            data,
+            list(follow),
+            UNKNOWN,
+            microdata.source,
+            fewest_keys=1,
+            constant_keys=True,
+            empty_rows=True,
         )
         table = beside.tabulate()
         own = table.cells[table.record_cell]
@@ -256,7 +270,7 @@ def treated(
         recoding,
         suppressed,
         perturbed,
-        records=records,
+        records=out if release.share < 1.0 else None,
         scaled=scaled,
         codebook=spec.data.codebook,
         removed=[name for name, fate in fates.items() if fate == "removed"],
@@ -380,4 +394,11 @@ def with_risk(
     risks = {name: RiskWith(n_uniques=one.n_uniques, tau1=one.tau1) for name, one in found.items()}
     facts = tuple(replace(one, risk=risks.get(one.name)) for one in treatment.columns)
     n_all = len(left) - len(exact)
-    return facts, LeftOver(n_columns=n_all, without=risks[""], together=risks.get(None))
+    complete = int((shown[released_rows] >= 0).all(axis=1).sum())
+    return facts, LeftOver(
+        n_columns=n_all,
+        n_records=complete,
+        n_hidden=len(released_rows) - complete,
+        without=risks[""],
+        together=risks.get(None),
+    )

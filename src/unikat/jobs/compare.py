@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
+from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.inference.identity import digest
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.inputs import design_of, read_table
+from unikat.jobs.households import read_sample
 from unikat.jobs.job import Job, Tabled, in_folder, plan_of
-from unikat.models.auto import Auto
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
 from unikat.report.folders.comparison import comparison_table
@@ -117,7 +117,7 @@ def run(job: Job[ComparisonSpec]) -> Comparison:
     folders of their own; models can be added later.
     """
     spec, folder, watcher = job.spec, job.folder, job.watcher
-    named, settings, _, table, handled = load_and_check(spec, job.inputs, watcher)
+    named, settings, _, table, handled, households = load_and_check(spec, job.inputs, watcher)
     chosen = [_resolved(one, table, spec, job.execution) for one in named]
     comparison = comparing.compare(
         [Candidate(label=one.label, model=one.model) for one in chosen],
@@ -130,7 +130,7 @@ def run(job: Job[ComparisonSpec]) -> Comparison:
     if comparison.interrupted:
         raise KeyboardInterrupt
     record = job.record(table.fingerprint)
-    facts = comparison_facts(comparison, named, table, spec, record, handled)
+    facts = comparison_facts(comparison, named, table, spec, record, handled, households)
     completed = job.completed(limits=_limits(settings, comparison))
     return job.finished(
         Comparison(summary=explained(facts), spec=completed, folder=folder, _frames=job.frames)
@@ -145,6 +145,8 @@ class Loaded(NamedTuple):
     microdata: Microdata
     table: CellTable
     handled: Handled | None
+    """What was done with persons that break a rule; None without rules, and of households."""
+    households: HouseholdSample | None
 
 
 def load_and_check(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
@@ -156,14 +158,13 @@ def load_and_check(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Lo
         If an option or the data are wrong.
     """
     named = compared_models(spec)
-    design = design_of(spec)
     settings = _settings(spec)
-    return Loaded(named, settings, *read_table(spec, design, inputs, watcher))
+    return Loaded(named, settings, *read_sample(spec, inputs, watcher))
 
 
 def _resolved(one: Named, table: CellTable, spec: ComparisonSpec, execution: Execution) -> Named:
-    """Put the model that `auto` selects in its place, under the label that was asked for."""
-    if not isinstance(one.model, Auto) or known_exactly(table):
+    """Put what is fitted in place of `auto` or of a model with its error (`decided`)."""
+    if known_exactly(table):
         return one
     one.model.check_keys([key.name for key in table.keys])
     kept = execution.of(f"evidence-{digest(one.model)}")
@@ -172,6 +173,7 @@ def _resolved(one: Named, table: CellTable, spec: ComparisonSpec, execution: Exe
         table,
         seed=spec.sampling.seed,
         n_chains=spec.sampling.chains,
+        most_sweeps=plan_of(spec.sampling).stop.max_sweeps,
         level=spec.report.level,
         execution=replace(kept, watcher=kept.watcher.within(one.label)),
     )

@@ -28,6 +28,7 @@ from unikat.models.auto import Auto
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.models.options import memory
+from unikat.protection.foreseen import search_seconds
 from unikat.report.facts.columns import ColumnFacts
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
 from unikat.report.facts.levels import LevelsFacts
@@ -60,8 +61,11 @@ from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
 from unikat.studies.foreseen import ForeseenFit, Workload
 from unikat.synthesis.attacks.households import Generator, attacked_households
-from unikat.synthesis.attacks.posterior import attacked_persons, joined_table
+from unikat.synthesis.attacks.membership_model import CellLaw
+from unikat.synthesis.attacks.persons import attacked_persons
+from unikat.synthesis.attacks.posterior import joined_table
 from unikat.synthesis.convergence import SynthesisMeasures
+from unikat.synthesis.generators import ByModel
 from unikat.zeros.conflicts import Handled
 
 P = ParamSpec("P")
@@ -138,8 +142,8 @@ class Told(NamedTuple):
     results: Span = Span(lower=100e3, upper=500e3)
     """Bytes of its files."""
     handled: Handled | None = None
-    search: float = 0.0
-    """Most seconds of a search besides the fits."""
+    search: tuple[float, float] = (0.0, 0.0)
+    """Seconds of a search besides the fits, at least and at most."""
     columns: tuple[ColumnFacts, ...] = ()
     """Of a protection: what would be done to the columns that are no keys."""
 
@@ -217,8 +221,14 @@ def of_comparison(job: Job[ComparisonSpec], asked: compare.Loaded) -> Told:
 @_of(EVALUATE, evaluate)
 def of_evaluation(job: Job[EvaluationSpec], asked: evaluate.Loaded) -> Told:
     """Say what `jobs.evaluate.run` would do."""
-    load = foreseen.of_study(asked.population, asked.models, asked.study, workers=job.workers)
-    n_fits = len(asked.study.sizes) * asked.study.repeats * len(asked.models)
+    generators = {
+        f"files of {label}": one.make.model
+        for label, one in asked.synthesizers.items()
+        if isinstance(one.make, ByModel)
+    }
+    models = {**asked.models, **generators}
+    load = foreseen.of_study(asked.population, models, asked.study, workers=job.workers)
+    n_fits = len(asked.study.sizes) * asked.study.repeats * len(models)
     results = Span(lower=100e3 + 1e3 * n_fits, upper=500e3 + 6e3 * n_fits)
     return Told(asked.population.table, load, results, asked.handled)
 
@@ -228,12 +238,22 @@ def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Tol
     """Say what `jobs.protect.run` would do.
 
     The fit of the protected file takes at most as long as that of the file, since its keys are
-    coarser, and a search about as long as a fit. Keys that stay are not fitted again.
+    coarser. States are made by half as many sweeps as draws, and a search looks at them. Keys that
+    stay are not fitted again.
     """
     asked.model.check_keys([key.name for key in asked.table.keys])
     load = foreseen.of_assessment(asked.model, asked.table, **_how(job))
-    search = load.seconds()[1] if job.spec.seeks else 0.0
-    fits, files = load * (2 if job.spec.changes_keys else 1), _files_of_records(job.spec)
+    upper = load.seconds()[1]
+    search = 0.0, 0.5 * upper
+    if job.spec.seeks:
+        model = asked.model
+        if isinstance(model, Auto):
+            model = build_model(model.candidates[0], {})
+        looks = search_seconds(model, asked.table, job.spec.sampling.seed)
+        search = looks[0], looks[1] + 0.5 * upper
+    # The check by a policy fits the protected file once more.
+    n_fits = 1 + job.spec.changes_keys + (job.spec.policy is not None)
+    fits, files = load * n_fits, _files_of_records(job.spec)
     return Told(asked.table, fits, files, asked.handled, search, asked.columns.facts)
 
 
@@ -296,8 +316,19 @@ def of_attack(job: Job[AttackSpec], asked: attack.Loaded) -> Told:
             observer = attacked_persons(asked.table, spec.sampling.seed)
         both = joined_table(asked.table, asked.synthetic[0])
         alone, joined = "original", "original with a synthetic file"
+        # How much longer they go on, their variances tell.
         load += foreseen.of_fit(model, label, alone, asked.table, observer, **how)
         load += foreseen.of_fit(model, label, joined, both, observer, n_fits=n_files, **how)
+        if not isinstance(model, NestedHouseholds):
+            # The bound of membership; and the test of it, by each synthetic file and both halves of
+            # the control file, which are no larger.
+            law: Observer = CellLaw.of(asked.table, spec.sampling.seed)
+            n_tests = n_files + 2 if len(asked.files.control) > 1 else 0
+            load += foreseen.of_fit(model, label, alone, asked.table, law, **how)
+            if n_tests:
+                load += foreseen.of_fit(
+                    model, label, "file", asked.table, law, n_fits=n_tests, **how
+                )
     return Told(replace(original, population_size=spec.population_size), load)
 
 
@@ -351,8 +382,8 @@ def _dry_run(job: Job[Any], told: Told, seconds_to_read: float) -> DryRun:
         target_rhat=spec.sampling.rhat,
         target_ess=spec.sampling.ess,
         seconds_to_read=seconds_to_read,
-        seconds=Span(lower=lower + other[0], upper=upper + search + other[1]),
-        seconds_at_limit=limit + search + other[1],
+        seconds=Span(lower=lower + search[0] + other[0], upper=upper + search[1] + other[1]),
+        seconds_at_limit=limit + search[1] + other[1],
         memory=_memory(table, load),
         machine_memory=memory(),
         folder=None if folder is None else str(folder),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,17 +13,26 @@ import pyarrow as pa
 
 from unikat._typing import Int64
 from unikat._version import __version__
+from unikat.classics.formulas import FORMULAS
 from unikat.data.frames import FILE
+from unikat.data.grouping import HouseholdSample
+from unikat.data.margins import margin_of, with_margins
 from unikat.errors import DataError
 from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.from_python import documented, run_from_python
+from unikat.jobs.households import read_households
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
 from unikat.jobs.job import Job, Tabled, in_folder, plan_of
-from unikat.language.keys import column_of
+from unikat.language.keys import column_of, split_keys
 from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label
 from unikat.report.facts.evaluation import EvaluationSummary, evaluation_facts
-from unikat.report.folders.evaluation import read_samples, samples_table
+from unikat.report.folders.evaluation import (
+    files_table,
+    read_samples,
+    rows_table,
+    samples_table,
+)
 from unikat.report.folders.parquet import write_table
 from unikat.report.pages.evaluation import render
 from unikat.report.text.numbers import counted
@@ -34,6 +44,10 @@ from unikat.studies import evaluate as studies
 from unikat.studies.designs import Population
 from unikat.studies.evaluate import Study, check_study
 from unikat.studies.store import StudyStore
+from unikat.studies.told import read_told, score_told
+from unikat.synthesis.attacks.files import Named, coded
+from unikat.synthesis.generators import Measured, generators
+from unikat.synthesis.told import ToldFile, score_files, split_files
 from unikat.zeros.conflicts import Handled
 
 
@@ -47,6 +61,10 @@ class Evaluation(Tabled):
     summary: EvaluationSummary
     spec: EvaluationSpec
     _made: pa.Table | None = None
+    _rows: pa.Table | None = None
+    """Which rows each sample has, if that was asked for."""
+    _files: pa.Table | None = None
+    """Scores of synthetic files, if generators were compared."""
     kind: ClassVar[Kind] = EVALUATE
 
     def _page(self, summary: EvaluationSummary) -> str:
@@ -59,8 +77,10 @@ class Evaluation(Tabled):
         return read_samples(self.folder)
 
     def _others(self, folder: Path) -> Mapping[str, Callable[[Path], None]]:
-        found = self._table()
-        return {EVALUATE.others[0]: lambda path: write_table(path, found)}
+        tables = zip(EVALUATE.others, (self._table(), self._rows, self._files), strict=True)
+        return {
+            name: partial(write_table, table=table) for name, table in tables if table is not None
+        }
 
     def __repr__(self) -> str:
         lines = [
@@ -127,9 +147,14 @@ def run(job: Job[EvaluationSpec]) -> Evaluation:
     The folder of another study than the one to resume is refused (OutputError).
     """
     spec, folder, watcher = job.spec, job.folder, job.watcher
-    models, study, population, handled = load_and_check(spec, job.inputs, watcher)
+    models, study, population, handled, households, synthesizers, files = load_and_check(
+        spec, job.inputs, watcher
+    )
+    told = () if spec.estimates is None else read_told(spec.estimates)
+    scored_files = tuple(score_files(population, study, files, synthesizers))
+    scored = tuple(score_told(population, study, told, [*models, *study.formulas]))
     watcher.note(
-        f"Population: {population.n_units:,} units; samples of "
+        f"Population: {_units(population)}; samples of "
         f"{', '.join(f'{n:,}' for n in study.sizes)}, {study.repeats:,} of each size"
     )
     store = None if folder is None else StudyStore(folder, _identity(study, population))
@@ -141,25 +166,39 @@ def run(job: Job[EvaluationSpec]) -> Evaluation:
             population,
             models,
             study,
+            synthesizers=synthesizers,
             workers=job.workers,
             store=store,
             watcher=watcher,
         )
+        found = replace(found, told=scored, synthetic=(*found.synthetic, *scored_files))
         record = job.record(population.fingerprint)
         completed = job.completed(n=study.sizes)
-        summary = explained(evaluation_facts(found, population, completed, record, handled))
+        facts = evaluation_facts(found, population, completed, record, handled, households)
+        summary = explained(facts)
         return job.finished(
             Evaluation(
                 summary=summary,
                 spec=completed,
                 folder=folder,
-                _made=samples_table(found.scores, summary),
+                _made=samples_table([*found.scores, *scored], summary),
+                _rows=_rows(spec, population, study, handled),
+                _files=files_table(found.synthetic, summary) if spec.makes_files else None,
                 _frames=job.frames,
             )
         )
     finally:
         if store is not None:
             store.discard_if_empty()
+
+
+def _rows(
+    spec: EvaluationSpec, population: Population, study: Study, handled: Handled | None
+) -> pa.Table | None:
+    """Which rows of the file each sample has; None if nobody asked, or units are not its rows."""
+    asked = spec.leaderboard or spec.makes_files
+    asked = asked and not spec.of_households and handled is None
+    return rows_table(population, study) if asked else None
 
 
 class Loaded(NamedTuple):
@@ -169,6 +208,12 @@ class Loaded(NamedTuple):
     study: Study
     population: Population
     handled: Handled | None
+    """What was done with persons that break a rule; None without rules, and of households."""
+    households: HouseholdSample | None
+    synthesizers: dict[str, Measured]
+    """Generators of synthetic files, by label; empty if none are compared."""
+    files: list[ToldFile]
+    """Synthetic files of other generators."""
 
 
 def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
@@ -181,7 +226,7 @@ def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Lo
     """
     models, plan = models_by_label(spec.models), plan_of(spec.sampling)
     watcher.stage("Reading")
-    population, handled = read_population(spec, inputs.data, watcher)
+    population, handled, households = read_population(spec, inputs.data, watcher)
     study = Study(
         sizes=spec.sample_sizes(population.n_units),
         repeats=spec.repeats,
@@ -192,9 +237,41 @@ def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Lo
         seed=spec.sampling.seed,
         plan=plan,
         level=spec.report.level,
+        formulas=tuple(FORMULAS) if spec.leaderboard else (),
     )
-    check_study(population, models, study)
-    return Loaded(models, study, population, handled)
+    synthesizers = {}
+    if spec.makes_files:
+        made = generators(spec.synthesizers)
+        synthesizers = {label: Measured.of(one, population) for label, one in made.items()}
+    check_study(population, models, study, synthesizers)
+    files = [] if spec.synthetic is None else read_files(spec, spec.synthetic, population)
+    return Loaded(models, study, population, handled, households, synthesizers, files)
+
+
+def read_files(spec: EvaluationSpec, path: Path, population: Population) -> list[ToldFile]:
+    """Read the synthetic records of other generators, with the options of the population.
+
+    Raises
+    ------
+    DataError, SpecError
+        If they cannot be read, lack a column or a key, or have a level that the population lacks.
+    """
+    data = spec.data.model_copy(update={"path": path, "database": None})
+    microdata = open_data(data, spec.keys, UNKNOWN, constant_keys=True)
+    keys = population.table.keys
+    codes = coded(Named(path.name, microdata.tabulate()), keys, whose="the population")
+    lacking = int((codes < 0).any(axis=1).sum())
+    if lacking:
+        raise DataError(
+            f"{path.name}: {lacking:,} record(s) have no value of a key, and those of the "
+            "population have all. Draw the missing values too, or take missing as a level of its "
+            'own in both: --missing level (missing="level").'
+        )
+    which, names = microdata.codes("synthesizer")
+    if (which < 0).any():
+        raise DataError(f"{path.name}: synthesizer is missing in some records; give it in all.")
+    sizes, repeats = (microdata.numbers(name).tolist() for name in ("n", "repeat"))
+    return split_files(codes, [names[code] for code in which], sizes, repeats)
 
 
 def understood(spec: EvaluationSpec) -> str:
@@ -205,17 +282,33 @@ def understood(spec: EvaluationSpec) -> str:
     DataError, SpecError
         If the run would refuse it.
     """
-    table = read_population(spec)[0].table
+    population = read_population(spec).population
+    table = population.table
     uniques = counted(int((table.counts == 1).sum()), "population unique")
-    return f"Population: {counted(table.n_records, 'unit')}, {table.n_keys} keys, {uniques}"
+    return f"Population: {_units(population)}, {len(table.variables)} keys, {uniques}"
+
+
+def _units(population: Population) -> str:
+    noun = "unit" if population.table.layout is None else "household"
+    return counted(population.n_units, noun)
+
+
+class ReadPopulation(NamedTuple):
+    """A file as a population."""
+
+    population: Population
+    handled: Handled | None
+    households: HouseholdSample | None
 
 
 def read_population(
     spec: EvaluationSpec, source: Any = None, watcher: Watcher = SILENT
-) -> tuple[Population, Handled | None]:
+) -> ReadPopulation:
     """Read the file of a specification, or the frame `source`, as a population.
 
-    Also says what was done with units that have an impossible combination, if any combination is.
+    Its table has the counts that models are told. Also says what was done with units that have an
+    impossible combination, if any combination is. With models of households the units are
+    households.
 
     Raises
     ------
@@ -224,6 +317,18 @@ def read_population(
         impossible combination that is not to be left out; if the strata or the sizes of the units
         cannot be used.
     """
+    read = _read_households if spec.of_households else _read_records
+    found = read(spec, source, watcher)
+    if not spec.margins:
+        return found
+    whole = found.population.table
+    told = [margin_of(whole, split_keys(names, "+")) for names in spec.margins]
+    told_of = replace(found.population, table=with_margins(whole, told))
+    return found._replace(population=told_of)
+
+
+def _read_records(spec: EvaluationSpec, source: Any, watcher: Watcher) -> ReadPopulation:
+    """Read a population of records."""
     # The population size is the number of rows, which is not known before they are read.
     design = replace(UNKNOWN, household=spec.household)
     microdata = open_data(spec.data, spec.keys, design, source, watcher=watcher)
@@ -231,7 +336,7 @@ def read_population(
     strata = None if spec.strata is None else _strata(spec, table.n_records, source)
     measure = None if spec.size is None else microdata.numbers(spec.size)
     if spec.zeros is None:
-        return Population.of(table, strata, measure), None
+        return ReadPopulation(Population.of(table, strata, measure), None, None)
     handled = without_conflicts(table, spec.zeros, spec.data)
     if handled.n_set_missing and spec.data.missing != "level":
         raise DataError(
@@ -244,7 +349,20 @@ def read_population(
         strata = strata[handled.kept]
     if measure is not None:
         measure = measure[handled.kept]
-    return Population.of(handled.table, strata, measure), handled
+    return ReadPopulation(Population.of(handled.table, strata, measure), handled, None)
+
+
+def _read_households(spec: EvaluationSpec, source: Any, watcher: Watcher) -> ReadPopulation:
+    """Read the persons of a population, and take their households as its units."""
+    microdata, found = read_households(spec, source, watcher)
+    strata = measure = None
+    if spec.strata is not None:
+        codes = found.once(microdata.codes(spec.strata)[0], "strata", microdata.name)
+        # A missing value is a stratum of its own.
+        strata = np.unique(codes, return_inverse=True)[1]
+    if spec.size is not None:
+        measure = found.once(microdata.numbers(spec.size), "sizes", microdata.name)
+    return ReadPopulation(Population.of(found.table, strata, measure), None, found)
 
 
 def _strata(spec: EvaluationSpec, n_units: int, source: Any) -> Int64:

@@ -6,19 +6,25 @@ Every answer is a dataclass of numbers and texts, which can be written as JSON.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from unikat.data.structure import structure_of
 from unikat.errors import SpecError
-from unikat.jobs.protection_target import aim_of, closer_look, verified
+from unikat.jobs.levels import KeyGroups, KeyLevels, key_groups, key_levels, rows_of
+from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
+from unikat.language.levels import FOUND, LevelGroups
+from unikat.protection.by_hand import recode_by_hand
+from unikat.protection.groups import level_names
 from unikat.protection.hierarchies import Choices, choices
-from unikat.protection.recoding import KeyRecoding, Recoding
+from unikat.protection.recoding import KeyRecoding, Recoding, level_counts, recodable, unchanged
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Search, Tell, Value, frontier, losses
+from unikat.protection.search import Search, Tell, Value, frontier
 from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
@@ -34,6 +40,8 @@ from unikat.spec.trust import Trust
 
 T = TypeVar("T")
 
+Choice: TypeAlias = "int | str"
+"""What becomes of a key: the place of a step, or groups made by hand (`language.levels`)."""
 MOST_LOOKS = 64
 """Recodings whose risk by all states is kept."""
 
@@ -77,13 +85,28 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Counts:
+    """What a recoded file itself tells, without a model."""
+
+    n_uniques: int
+    """Sample uniques."""
+    smallest: int
+    """Records in the smallest combination."""
+    groups: KeyGroups | None
+    """Of the key that was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Look:
     """The risk after a recoding."""
 
-    steps: tuple[int, ...]
+    steps: tuple[Choice, ...]
     """Of each key."""
     rules: dict[str, str]
-    """What is done, by key, as --recode takes it; keys that stay as they are excepted."""
+    """What is done, by key, as --recode takes it; keys that stay as they are excepted. Groups that
+    no rule makes are `file(KEY-groups.csv)`."""
+    files: dict[str, tuple[tuple[str, str], ...]]
+    """What these files hold: level and group."""
     tau1: Range
     tau2: Range
     n_uniques: int
@@ -94,6 +117,8 @@ class Look:
     """Share of the information of all keys that is lost."""
     n_states: int
     """States of the model that were looked at."""
+    groups: KeyGroups | None = None
+    """Of the key that was asked for."""
     judged: Judged | None = None
     """The target and the verdict; None without a target, or until all states were looked at."""
 
@@ -137,7 +162,7 @@ class Exploration:
     parts: Sequence[Choices] = field(repr=False)
     inside: Path | None = None
     """The folder of the workbench; None: that of the run."""
-    _seen: dict[tuple[int, ...], RiskEstimate] = field(default_factory=dict, repr=False)
+    _seen: dict[tuple[Choice, ...], RiskEstimate] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(
@@ -175,7 +200,7 @@ class Exploration:
             parts=choices(posterior.table),
         )
         # The first look compiles what it needs.
-        found.look([0] * len(found.parts))
+        found._seen[(0,) * len(found.parts)] = found._before
         return found
 
     @property
@@ -202,25 +227,56 @@ class Exploration:
             found.append(ExploredKey(name=key.name, ordered=is_ordered, steps=steps))
         return tuple(found)
 
+    def levels(self, name: str, kind: str = FOUND) -> KeyLevels:
+        """Tell what is known of the levels of a key, and the risk that each carries.
+
+        Parameters
+        ----------
+        name
+            Of the key.
+        kind
+            How its levels are meant: `found`, or a kind as --levels takes it.
+
+        Raises
+        ------
+        SpecError
+            If there is no such key, or its levels cannot be of that kind.
+        """
+        self._check_key(name)
+        return key_levels(self._before, name, kind)
+
+    def counts(self, steps: Sequence[Choice], key: str = "") -> Counts:
+        """Tell what the recoded file itself does; arguments as of `look`."""
+        recoding = self._recoding(steps)
+        table = recoding.table(self.posterior.table)
+        return Counts(
+            n_uniques=table.n_uniques,
+            smallest=int(smallest(table)),
+            groups=self._groups(recoding, key),
+        )
+
     def look(
         self,
-        steps: Sequence[int],
+        steps: Sequence[Choice],
         target: str = "",
         n_states: int | None = None,
         between: Callable[[], None] | None = None,
+        key: str = "",
     ) -> Look:
         """Tell the risk after a recoding.
 
         Parameters
         ----------
         steps
-            Of each key, its place among `keys`' steps.
+            Of each key, its place among `keys`' steps, or groups made by hand.
         target
             What is to be reached, as `tau1 <= 5`; empty if nothing is.
         n_states
             States to look at, spread over the chains; None: all. Few tell nothing of the target.
         between
             Called now and then; what it raises ends the look.
+        key
+            Whose groups are told; empty: of none.
 
         Raises
         ------
@@ -240,12 +296,14 @@ class Exploration:
         return Look(
             steps=tuple(steps),
             rules=_rules(recoding),
+            files=self._files(recoding),
             tau1=Range.of(found.tau1_shown or found.tau1),
             tau2=Range.of(found.tau2_shown or found.tau2),
             n_uniques=found.table.n_uniques,
             smallest=int(smallest(found.table)),
-            lost=self._lost(steps),
+            lost=lost_by(self.posterior.table, recoding),
             n_states=n_seen,
+            groups=self._groups(recoding, key, found),
             judged=judged,
         )
 
@@ -304,18 +362,52 @@ class Exploration:
             for plan, risk in closer_look(plans, None, look)
         )
 
-    def _recoding(self, steps: Sequence[int]) -> Recoding:
+    @cached_property
+    def _before(self) -> RiskEstimate:
+        return self.posterior.estimate(self._recoding([0] * len(self.parts)), self.level)
+
+    def _check_key(self, name: str) -> None:
+        if name not in [key.name for key in recodable(self.posterior.table)]:
+            raise SpecError("There is no such key; open the page of the run again.")
+
+    def _groups(
+        self, recoding: Recoding, key: str, found: RiskEstimate | None = None
+    ) -> KeyGroups | None:
+        if not key:
+            return None
+        self._check_key(key)
+        return key_groups(recoding, key, found)
+
+    def _recoding(self, steps: Sequence[Choice]) -> Recoding:
         if len(steps) != len(self.parts) or not all(
-            0 <= at < len(part.recodings) for at, part in zip(steps, self.parts, strict=True)
+            isinstance(at, str) or 0 <= at < len(part.recodings)
+            for at, part in zip(steps, self.parts, strict=True)
         ):
             raise SpecError("The recoding is none of this file's; open the page of the run again.")
-        chosen = [part.recodings[at] for at, part in zip(steps, self.parts, strict=True)]
+        chosen = [
+            self._by_hand(j, at) if isinstance(at, str) else self.parts[j].recodings[at]
+            for j, at in enumerate(steps)
+        ]
         if all(one.key is None for one in chosen):
             raise SpecError("All keys are left out, so nothing is left to publish; keep one.")
         return Recoding(keys=tuple(chosen))
 
+    def _by_hand(self, place: int, text: str) -> KeyRecoding:
+        key = recodable(self.posterior.table)[place]
+        try:
+            made = LevelGroups.parse(text)
+        except ValueError as error:
+            raise SpecError(f"Key {key.name!r}: {error}; open the page of the run again.") from None
+        if not made.groups:
+            return unchanged(key)
+        return recode_by_hand(key, level_counts(self.posterior.table)[place], made)
+
+    def _files(self, recoding: Recoding) -> dict[str, tuple[tuple[str, str], ...]]:
+        keys = zip(recoding.keys, recodable(self.posterior.table), strict=True)
+        return {one.name: rows_of(one, level_names(key)) for one, key in keys if _is_by_hand(one)}
+
     def _estimate(
-        self, steps: tuple[int, ...], n_states: int | None, between: Callable[[], None] | None
+        self, steps: tuple[Choice, ...], n_states: int | None, between: Callable[[], None] | None
     ) -> RiskEstimate:
         if steps in self._seen:
             return self._seen[steps]
@@ -326,9 +418,6 @@ class Exploration:
                 del self._seen[next(iter(self._seen))]
             self._seen[steps] = found
         return found
-
-    def _lost(self, steps: Sequence[int]) -> float:
-        return float(losses(self.parts)[tuple(steps)])
 
 
 def _asked(folder: str | os.PathLike[str], target: str, inside: Path | None) -> ProtectionSpec:
@@ -358,7 +447,26 @@ def _interrupted(
 
 
 def _rules(recoding: Recoding) -> dict[str, str]:
-    return {one.name: one.text for one in recoding.keys if one.changes}
+    return {
+        one.name: f"file({groups_file(one.name)})" if _is_by_hand(one) else one.text
+        for one in recoding.keys
+        if one.changes
+    }
+
+
+def _is_by_hand(one: KeyRecoding) -> bool:
+    return one.changes and one.text.startswith("groups ")
+
+
+def groups_file(name: str) -> str:
+    """Name of the file of the groups of a key.
+
+    Examples
+    --------
+    >>> groups_file("REGION of birth")
+    'REGION_of_birth-groups.csv'
+    """
+    return f"{re.sub(r'[^0-9A-Za-z_.-]', '_', name)}-groups.csv"
 
 
 def _words(one: KeyRecoding) -> str:

@@ -18,16 +18,19 @@ from unikat.data.grouping import (
     numbered_households,
     without_households,
 )
+from unikat.data.margins import with_margins
 from unikat.data.microdata import Microdata
 from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import (
     UNKNOWN,
+    check_margins,
     design_of,
     make_household_zeros,
     note_table,
     open_data,
+    read_margins,
     read_table,
     with_clues,
 )
@@ -37,12 +40,13 @@ from unikat.models.households.records import columns_of, possible
 from unikat.report.text.sentences import understood_households
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
+from unikat.spec.comparison import ComparisonSpec
+from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.households import HouseholdsSpec
-from unikat.spec.models import HOUSEHOLDS
 from unikat.spec.rules import ZerosSpec
 from unikat.spec.synthesis import SynthesisSpec
-from unikat.spec.tables import DataSpec, FileSpec
+from unikat.spec.tables import DataSpec, DesignSpec, FileSpec
 from unikat.synthesis.attacks.files import Files, Named
 from unikat.zeros.conflicts import Handled
 from unikat.zeros.household_conflicts import HouseholdConflicts, find_household_conflicts
@@ -53,7 +57,7 @@ HEAD = "The rule of the head"
 
 @interruptible
 def read_households(
-    spec: AssessmentSpec | SynthesisSpec,
+    spec: AssessmentSpec | ComparisonSpec | EvaluationSpec | SynthesisSpec,
     source: Any,
     watcher: Watcher,
     *,
@@ -61,8 +65,8 @@ def read_households(
 ) -> tuple[Microdata, HouseholdSample]:
     """Read the persons of a specification and group them into households.
 
-    The population does not matter to a synthesis, or where `of_population` is not set; without
-    weights it is taken as the sample.
+    The file of an evaluation is the population. To a synthesis it does not matter, nor where
+    `of_population` is not set; without weights it is taken as the sample.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def read_households(
         aside=further,
         role=None if rule is None else _role(names_in(rule)),
     )
-    columns = spec.design.household
+    columns = spec.household if isinstance(spec, EvaluationSpec) else spec.design.household
     of_record = numbered_households(microdata, columns, spec.data.missing_values)
     joined = None
     if asked.path is not None:
@@ -102,15 +106,11 @@ def read_households(
         joined = joined_keys(
             microdata, open_data(file, asked.keys, UNKNOWN, fewest_keys=1), columns, of_record
         )
-    population = asked.population
-    of_population = of_population and not isinstance(spec, SynthesisSpec)
-    if not (of_population or spec.design.weights or spec.design.inclusion):
-        population = int(of_record.max()) + 1 if spec.design.stratum_sizes is None else None
-    design = Design(
-        population_size=population,
-        without_population=population is None,
-        **spec.design.model_dump(exclude={"household"}),
-    )
+    if isinstance(spec, EvaluationSpec):
+        design = Design(population_size=int(of_record.max()) + 1)
+    else:
+        of_population = of_population and not isinstance(spec, SynthesisSpec)
+        design = _design(spec.design, asked.population, of_record, of_population)
     weights = design.weights or design.inclusion
     persons = microdata.tabulate()
     head = None
@@ -130,6 +130,19 @@ def read_households(
     if spec.zeros is not None:
         sample = _possible(sample, spec.zeros, asked.head, spec.data, microdata.name, watcher)
     return microdata, sample._replace(table=with_clues(sample.table, microdata, columns))
+
+
+def _design(
+    asked: DesignSpec, population: int | None, of_record: Int32, of_population: bool
+) -> Design:
+    """How the households were drawn; without a population and weights they are the population."""
+    if not (of_population or asked.weights or asked.inclusion):
+        population = int(of_record.max()) + 1 if asked.stratum_sizes is None else None
+    return Design(
+        population_size=population,
+        without_population=population is None,
+        **asked.model_dump(exclude={"household"}),
+    )
 
 
 def attacked_households(
@@ -221,7 +234,7 @@ def attacked_households(
 
 
 class Sample(NamedTuple):
-    """The records of an assessment, of persons or of households."""
+    """The records of a sample, of persons or of households."""
 
     microdata: Microdata
     table: CellTable
@@ -230,20 +243,27 @@ class Sample(NamedTuple):
     households: HouseholdSample | None
 
 
-def read_sample(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Sample:
-    """Read the persons, or the households, of an assessment, and tell what was found in them.
+def read_sample(spec: AssessmentSpec | ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Sample:
+    """Read the persons, or the households, of a sample, and tell what was found in them.
 
     Raises
     ------
     DataError, SpecError
         If the data cannot be read as asked, or a record breaks a rule and that stops the run.
     """
-    if spec.model.name != HOUSEHOLDS:
+    if not spec.of_households:
         return Sample(*read_table(spec, design_of(spec), inputs, watcher), None)
-    microdata, households = read_households(spec, inputs.data, watcher)
+    check_margins(spec)
+    known = not spec.margins
+    microdata, households = read_households(spec, inputs.data, watcher, of_population=known)
     table = households.table
+    if spec.margins:
+        assert table.layout is not None
+        given = None if spec.households is None else spec.households.population
+        margins = read_margins(spec.margins, table.layout.household_keys, inputs.margins)
+        table = with_margins(replace(table, population_size=given), margins)
     note_table(table, understood_households(table, microdata.n_records), watcher)
-    return Sample(microdata, table, None, households)
+    return Sample(microdata, table, None, households._replace(table=table))
 
 
 def _possible(

@@ -7,14 +7,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from unikat.data import CellTable, Design, Key, read
 from unikat.data.checks import table_warnings
 from unikat.data.engine import DEFAULT_MEMORY
+from unikat.data.grouping import numbered_in_both
 from unikat.data.margins import read_margin, with_margins, with_unequal_chances
+from unikat.data.matching import UNKNOWN as UNKNOWN_LEVEL
+from unikat.data.matching import codes_among
 from unikat.data.microdata import Microdata
 from unikat.data.relatives import Relative, with_relatives
+from unikat.data.releases import Linked, linked
 from unikat.data.table import Margin
-from unikat.errors import DataError, SpecError
+from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
 from unikat.language.keys import column_of
@@ -45,13 +51,18 @@ def design_of(spec: AssessmentSpec | ComparisonSpec) -> Design:
     SpecError
         If it lacks something, or contradicts itself.
     """
-    if spec.margins and (spec.design.weights or spec.design.inclusion or spec.design.strata):
-        raise with_unequal_chances()
+    check_margins(spec)
     return Design(
         population_size=spec.population_size,
         without_population=bool(spec.margins),
         **spec.design.model_dump(),
     )
+
+
+def check_margins(spec: AssessmentSpec | ComparisonSpec) -> None:
+    """Refuse margins of a sample whose records had unequal chances (SpecError)."""
+    if spec.margins and (spec.design.weights or spec.design.inclusion or spec.design.strata):
+        raise with_unequal_chances()
 
 
 def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> CellTable:
@@ -97,7 +108,7 @@ def read_table(
     if asked is not None:
         table = asked.added(table, len(spec.keys))
     if spec.margins:
-        table = with_margins(table, _margins(spec.margins, table.keys, inputs.margins))
+        table = with_margins(table, read_margins(spec.margins, table.keys, inputs.margins))
     table = with_clues(table, microdata)
     handled = None
     if spec.zeros is not None:
@@ -164,6 +175,7 @@ def open_data(
     watcher: Watcher = SILENT,
     fewest_keys: int = 2,
     constant_keys: bool = False,
+    empty_rows: bool = False,
     answers: Mapping[str, Sequence[str]] | None = None,
 ) -> Microdata:
     """Read the file, or the frame `source`, and find the levels of its keys.
@@ -193,6 +205,7 @@ def open_data(
         memory_limit=data.memory_limit or DEFAULT_MEMORY,
         fewest_keys=fewest_keys,
         constant_keys=constant_keys,
+        empty_rows=empty_rows,
         answers=answers,
         levels=data.levels,
     )
@@ -206,7 +219,9 @@ def reading(file: FileSpec) -> dict[str, Any]:
     return {name: getattr(file, name) for name in FileSpec.model_fields if name != "path"}
 
 
-def _margins(specs: Sequence[FileSpec], keys: Sequence[Key], frames: Sequence[Any]) -> list[Margin]:
+def read_margins(
+    specs: Sequence[FileSpec], keys: Sequence[Key], frames: Sequence[Any]
+) -> list[Margin]:
     """Read the files of known counts; those without a path are frames, in their order."""
     left = iter(frames)
     found = []
@@ -357,3 +372,110 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         answers={key.name: key.answers for key in survey.variables},
     ).tabulate()
     return Registry.of(table, survey)
+
+
+class Release(NamedTuple):
+    """Another release of the same persons, linked to the file."""
+
+    table: CellTable
+    """The file with the keys of both; those of the other release are missing without a partner."""
+    linked: Linked
+    n_records: int
+    """Of the other release."""
+    shared: tuple[str, ...]
+    """Keys by which an intruder links."""
+    further: tuple[str, ...]
+    """Keys that the other release adds."""
+    known: bool
+    """Whether the owner said who is who."""
+
+
+def read_release(
+    spec: AssessmentSpec, microdata: Microdata, table: CellTable, source: Any = None
+) -> Release:
+    """Read the other release that a specification names, or the frame `source`, and link it.
+
+    Raises
+    ------
+    DataError, SpecError
+        If it cannot be read or lacks a column, no key is shared, a person is in it twice, or the
+        releases cannot be linked as asked.
+    """
+    asked, data = spec.release, spec.data
+    assert asked is not None
+    if asked.path is None and source is None:
+        raise DataError(
+            "No file of the other release is named, as in a run of a data frame. Write its path as "
+            "path under [release] in the specification."
+        )
+
+    def opened(keys: Sequence[str]) -> Microdata:
+        return read(
+            asked.path if source is None else source,
+            list(keys),
+            UNKNOWN,
+            codebook=data.codebook,
+            missing=data.missing,
+            missing_values=data.missing_values,
+            **reading(asked),
+            constant_keys=True,
+            fewest_keys=1,
+            answers={key.name: key.answers for key in table.variables},
+        )
+
+    columns, added = opened(asked.keys).source.columns, [column_of(one) for one in asked.keys]
+    names = [key.name for key in table.keys]
+    wanted = [column_of(one) for one in asked.shared]
+    for name in wanted:
+        if name not in names:
+            raise SpecError(
+                f"{option('shared')} names {brief(name)!r}, which is no key.{suggest(name, names)}"
+            )
+    shared = [
+        (place, text)
+        for place, text in enumerate(spec.keys)
+        if (column_of(text) in wanted if wanted else column_of(text) in columns)
+        and column_of(text) not in added
+    ]
+    if not shared:
+        raise SpecError(
+            "The releases share no key, so that no record of one can be linked to the other: name "
+            f"keys of both in {option('keys')}, and those that the other release adds in "
+            f"{option('release_keys')}."
+        )
+    both = opened([*(text for _, text in shared), *asked.keys])
+    other = both.tabulate()
+    places = [place for place, _ in shared]
+    theirs, codes = (
+        other.cells[other.record_cell],
+        np.empty((both.n_records, len(shared)), np.int32),
+    )
+    for j, place in enumerate(places):
+        known = codes_among(table.keys[place], other.keys[j], both.name, "the file")
+        known[known == UNKNOWN_LEVEL] = table.keys[place].n_levels
+        codes[:, j] = known[theirs[:, j]]
+    ids = None
+    if asked.id:
+        ids = numbered_in_both(microdata, both, asked.id, "person")
+        for numbers, name in zip(ids, (microdata.name, both.name), strict=True):
+            twice = int((np.bincount(numbers) > 1).sum())
+            if twice:
+                raise DataError(
+                    f"{name}: {twice:,} person(s) are there more than once by "
+                    f"{', '.join(asked.id)}; a release has a record for each."
+                )
+    ours = table.cells[table.record_cell]
+    found = linked(ours[:, places], codes, [table.keys[place].n_levels for place in places], ids)
+    new = np.where(found.partner[:, None] >= 0, theirs[found.partner, len(shared) :], -1)
+    keys = [
+        replace(key, name=f"release.{key.name}") if key.name in names else key
+        for key in other.keys[len(shared) :]
+    ]
+    return Release(
+        table=table.with_keys((*table.keys, *keys), np.concatenate((ours, new), axis=1)),
+        linked=found,
+        n_records=both.n_records,
+        shared=tuple(names[place] for place in places),
+        further=tuple(key.name for key in keys),
+        known=ids is not None,
+    )

@@ -1,37 +1,23 @@
-"""The stage of a protection that perturbs records: from what is asked for to its facts.
-
-A method that perturbs is checked, carried out and named here; `jobs/protect.py` knows none of them.
-"""
+"""What is perturbed, checked before any work, and its facts."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from unikat._typing import Int32, Int64
 from unikat.data.table import CellTable
-from unikat.protection.perturbed import (
-    CorrectMatches,
-    Perturbed,
-    check_perturbation,
-    links,
-    perturb,
-)
-from unikat.protection.search import Plan
-from unikat.protection.what_if import Posterior
+from unikat.protection.perturbed import CorrectMatches, check_perturbation, links
+from unikat.protection.release import Release, Releases
 from unikat.report.facts.protection import PerturbationFacts, PerturbedKey, RiskFacts
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.perturbation import SwapRule
 from unikat.spec.protection import ProtectionSpec
 
 
-def _swapped(spec: ProtectionSpec) -> SwapRule:
-    """What is to be swapped; no keys if nothing is."""
-    return SwapRule.of(spec.swap) if spec.swap else SwapRule((), 0.0)
-
-
 def check_perturbed(spec: ProtectionSpec, table: CellTable) -> None:
     """Refuse a perturbation that cannot be done, before any work is (SpecError)."""
-    check_perturbation(table, pram=spec.pram, swap=_swapped(spec).keys, match=spec.swap_match)
+    swap = SwapRule.of(spec.swap).keys if spec.swap else ()
+    for pram in spec.perturbations:
+        check_perturbation(table, pram=pram, swap=swap, match=spec.swap_match)
 
 
 def not_recoded(spec: ProtectionSpec) -> list[str]:
@@ -41,83 +27,50 @@ def not_recoded(spec: ProtectionSpec) -> list[str]:
 
 def not_left_out(spec: ProtectionSpec) -> list[str]:
     """Keys that a search may not leave out, since they are perturbed, or partners agree in them."""
-    return [*spec.perturbed, *spec.swap_match]
+    # Where it may stay unperturbed it may be left out, too.
+    some = [name for name in spec.perturbed if 1.0 not in _probabilities(spec.pram.get(name))]
+    return [*some, *spec.swap_match]
 
 
-def perturbed_records(
-    spec: ProtectionSpec,
-    plan: Plan,
-    risk: RiskEstimate,
-    codes: Int32,
-    rows: Int64,
-    assessed: Int64,
-    household: Int32 | None,
-) -> Perturbed:
-    """Perturb the recoded records, (n, n_recoded_keys).
-
-    `rows` are those that were assessed, and `assessed` their numbers in the table of the sample.
-    """
-    assert spec.perturbation_seed is not None
-    swap = _swapped(spec)
-    keys = [one.key for one in plan.recoding.keys if one.key is not None]
-    r1 = np.nan_to_num(risk.records.r1_published)[risk.table.record_cell[assessed]]
-    targets = np.zeros(len(codes))
-    targets[rows] = np.where(r1 > swap.above, r1, 0.0)
-    names = {key.name for key in keys}
-    return perturb(
-        codes,
-        keys,
-        pram=spec.pram,
-        swap=swap.keys,
-        match=[name for name in spec.swap_match if name in names],
-        targets=targets,
-        household=household,
-        seed=spec.perturbation_seed,
-    )
+def _probabilities(given: object) -> tuple[float, ...]:
+    """Several probabilities of a key; none where one, or a matrix, is told."""
+    return given if isinstance(given, tuple) else ()
 
 
 def perturbation_facts(
-    spec: ProtectionSpec,
-    plan: Plan,
-    made: Perturbed,
-    true: Int32,
-    matches: CorrectMatches,
-    posterior: Posterior,
-    published: Int32,
-) -> PerturbationFacts:
-    """Say what was perturbed, and the risk after it.
+    releases: Releases, release: Release, matches: CorrectMatches
+) -> PerturbationFacts | None:
+    """Say what was perturbed, and the risk after it; None if nothing was.
 
     Parameters
     ----------
-    spec, plan
-        What was asked for, and the recoding before it.
-    made, true
-        The perturbed records, and their codes before, (n, n_recoded_keys).
+    releases, release
+        How records are released, and what is.
     matches
         The risk of matches with the published file.
-    posterior
-        States of a model of the original file.
-    published
-        (n_assessed, n_recoded_keys): what the records show that were assessed.
     """
+    made, true, recoding = release.perturbed, release.recoded, release.plan.recoding
+    if made is None:
+        return None
     others = made.codes != true
-    names = [plan.recoding.keys[j].name for j in plan.recoding.kept]
-    exchanged = _swapped(spec).keys
+    names = [recoding.keys[j].name for j in recoding.kept]
+    exchanged = () if releases.swap is None else releases.swap.keys
     linked = None
     if not exchanged:
-        linked = links(posterior, plan.recoding, published, made.matrices)
+        shown = release.visible[release.rows]
+        linked = links(releases.posterior, recoding, shown, made.matrices)
     return PerturbationFacts(
         keys=tuple(
             PerturbedKey(
                 name=name,
-                method="PRAM" if name in spec.pram else "swapping",
+                method="PRAM" if name in release.pram else "swapping",
                 kept=None
                 if name in exchanged
                 else float(np.diag(made.matrices[j])[true[true[:, j] >= 0, j]].mean()),
                 n_changed=int(others[:, j].sum()),
             )
             for j, name in enumerate(names)
-            if name in spec.pram or name in exchanged
+            if name in release.pram or name in exchanged
         ),
         n_records=int(others.any(axis=1).sum()),
         n_left=made.n_left if exchanged else None,
@@ -151,6 +104,7 @@ def released_facts(
     worst = max(found, key=lambda one: (one.tau1.upper, one.tau1.mean))
     return RiskFacts(
         n_uniques=found[0].n_uniques,
+        n_alone=max((one.n_alone for one in found if one.n_alone is not None), default=None),
         smallest=min(one.smallest for one in found),
         tau1=worst.tau1,
         tau1_bins=worst.tau1_bins,

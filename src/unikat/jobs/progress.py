@@ -212,7 +212,7 @@ def _describe_study(event: StudyProgress) -> str:
 
 
 def _describe_search(event: SearchProgress) -> str:
-    words = f"{event.name}: look {event.looks:,} of at most {event.most_looks:,}"
+    words = f"{event.name}: {event.unit} {event.looks:,} of at most {event.most_looks:,}"
     if event.looks > event.most_looks:
         words = f"{event.name}: look {event.looks:,}, making the best plan finer"
     if event.lost is not None:

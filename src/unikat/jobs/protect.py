@@ -5,72 +5,64 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
-from unikat._typing import Int32
+from unikat._typing import Float64, Int32, Int64
 from unikat.data.frames import FILE
+from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
-from unikat.files.folder import claim, keep_inputs
+from unikat.files.folder import claim, keep_inputs, refuse_links
 from unikat.files.json import parse_json
 from unikat.jobs.applied import plan_keys
+from unikat.jobs.check import CHECKED, Check, check_protected, forget_check
 from unikat.jobs.columns import Treated, treated, with_risk
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.numeric import with_numeric
-from unikat.jobs.perturbing import (
-    perturbation_facts,
-    perturbed_records,
-    released_facts,
-)
+from unikat.jobs.perturbing import perturbation_facts, released_facts
 from unikat.jobs.protect_inputs import Loaded, load_and_check
-from unikat.jobs.protection_target import (
-    Stages,
-    aim_of,
-    closer_look,
-    explicit_plan,
-    verdicts_of,
-    verified,
-    with_suppression,
-)
+from unikat.jobs.protection_choice import Chosen, choose, releases_of
+from unikat.jobs.protection_target import Stages, states_told, verdicts_of
+from unikat.jobs.sensitive import inferred
 from unikat.protection.going_on import N_STATES
 from unikat.protection.linked import telling
-from unikat.protection.lost import information_lost
-from unikat.protection.perturbed import most_matches
+from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import Recoding, recodable
+from unikat.protection.refit_rules import RefitRules, under_rules
+from unikat.protection.release import Release
 from unikat.protection.released import Released
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Plan, Search, frontier
-from unikat.protection.subsample import table_of
-from unikat.protection.suppressed_plans import SuppressedPlan, suppressed_values
+from unikat.protection.subsample import stands_for
 from unikat.protection.what_if import Posterior
+from unikat.report.facts.classics import InferredResult
 from unikat.report.facts.committee import key_shares
 from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.protection import (
     SCHEMA,
-    PlanFacts,
     ProtectionSummary,
     RiskFacts,
+    ScenarioFacts,
     SuppressionFacts,
 )
 from unikat.report.folders import protection as results
 from unikat.report.folders.folder import copied_files, read_records, read_run
 from unikat.report.pages.protection import render
 from unikat.report.text.declared import declared_words
+from unikat.report.text.protection import LEAD
 from unikat.report.text.summary import explained
 from unikat.report.text.track_record import unknown_of
-from unikat.risk.estimate import RiskEstimate
-from unikat.risk.limits import Measured, Verdict, together
+from unikat.risk.limits import Measured, Verdict, together, worst
 from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.level_kinds import PLAIN
-from unikat.spec.limits import Limit
 from unikat.spec.plan import PlanSpec
-from unikat.spec.protection import BY_SEARCH, ProtectionSpec
+from unikat.spec.protection import ProtectionSpec
 from unikat.spec.recodings import LEFT_OUT
 from unikat.spec.trust import SHOWN
-from unikat.studies.fit import complete_fit
+from unikat.studies.fit import Fit, complete_fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -81,6 +73,9 @@ class Protection(Outcome):
     spec: ProtectionSpec
     plan: PlanSpec
     """The recodings, as `plan.toml` holds them."""
+    check: Check | None = None
+    """Of the protected file, by the policy that the scenarios are of; None without one, without a
+    folder, and of perturbed keys."""
     _made: Released | None = field(default=None)
     _source: Any = None
 
@@ -92,12 +87,21 @@ class Protection(Outcome):
         summary, spec = read_run(PROTECT, folder)
         assert isinstance(spec, ProtectionSpec)
         plan = PlanSpec.read(folder / PROTECT.others[0], SHOWN)
-        return cls(summary=summary, spec=spec, plan=plan, folder=folder.resolve())
+        check = Check.loaded(folder / CHECKED, trust_spec) if summary.policy == "checked" else None
+        return cls(summary=summary, spec=spec, plan=plan, check=check, folder=folder.resolve())
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the target, or those of all scenarios, are met; None if there is none."""
-        return self.summary.verdict
+        """Whether all targets, and all that a policy asks for, are met; None without any.
+
+        Of a policy whose minimum cells and diversity nobody has judged, that is not known.
+        """
+        verdicts = [self.summary.verdict]
+        if self.summary.policy == "not checked":
+            verdicts.append("not known")
+        if self.check is not None:
+            verdicts.append(self.check.verdict)
+        return worst(verdicts)
 
     @property
     def frame(self) -> Any:
@@ -134,19 +138,7 @@ class Protection(Outcome):
 
     def __repr__(self) -> str:
         said = self.summary.sentences
-        places = (
-            "verdict",
-            "answer",
-            "hidden",
-            "plan",
-            "households",
-            "sampled",
-            "suppression",
-            "perturbation",
-            "matches",
-            "numeric",
-            "refit",
-        )
+        places = ("verdict", "answer", *LEAD)
         return "\n".join(said[place] for place in places if place in said)
 
 
@@ -189,163 +181,191 @@ def protect(data: Any, **options: Any) -> Protection:
 @in_folder(PROTECT)
 def run(job: Job[ProtectionSpec]) -> Protection:
     """Protect what a specification names, in a folder of its own (see :func:`in_folder`)."""
-    spec, inputs, folder, watcher = job.spec, job.inputs, job.folder, job.watcher
-    if spec.is_random and spec.perturbation_seed is None:
-        # Who knows it and the probabilities can tell which values are true.
-        spec = spec.model_copy(update={"perturbation_seed": secrets.randbits(63)})
-    asked = load_and_check(spec, inputs, watcher)
-    model, microdata, table = asked.model, asked.microdata, asked.table
-    parts, weights, every, tables = asked.parts, asked.weights, asked.every, asked.tables
-    codes = every.cells[every.record_cell]
-    file = f"protected{ending(microdata.source)}"
+    spec, watcher, level = _with_seed(job.spec), job.watcher, job.spec.report.level
+    asked = load_and_check(spec, job.inputs, watcher)
+    file = _file_to_write(job, spec, asked)
+    fit = partial(
+        complete_fit,
+        seed=spec.sampling.seed,
+        plan=job.plan,
+        level=level,
+        execution=job.execution,
+    )
+    fitted = fit("original", asked.model, asked.table)
+    watcher.stage("Going on from the fit")
+    posterior = Posterior.of(fitted, progress=states_told(watcher.progress))
+    scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
+    chosen = choose(spec, asked, scenarios, releases_of(spec, asked, posterior), watcher)
+    watcher.stage("Assessing the protected file")
+    risk = _risk(spec, asked, scenarios, chosen, fitted, fit)
+    treatment = _treatment(spec, asked, chosen)
+    summary = replace(
+        _summary(job, spec, file, asked, chosen, risk, treatment),
+        inferred=_inferred(asked, chosen, treatment, spec.sampling.seed),
+    )
+    said, made = {"declared": "\n".join(declared_words(asked.table.variables))}, treatment.made
+    answer = job.finished(
+        Protection(
+            summary=explained(replace(summary, sentences=said)),
+            spec=spec,
+            plan=_plan(spec, treatment, chosen.release, len(asked.microdata.keys)),
+            folder=job.folder,
+            _made=made,
+            _source=asked.microdata.source,
+            _frames=job.frames,
+        )
+    )
+    if summary.policy != "checked":
+        return answer
+    assert job.folder is not None
+    codebook = None if made.codebook is None else job.folder / results.codebook_beside(file)
+    checked = check_protected(job, job.folder / file, codebook, made.table.column_names)
+    return replace(answer, check=checked)
+
+
+def _with_seed(spec: ProtectionSpec) -> ProtectionSpec:
+    """Give a perturbation a seed that nobody knows, if it has none."""
+    if not spec.is_random or spec.perturbation_seed is not None:
+        return spec
+    # Who knows it and the probabilities can tell which values are true.
+    return spec.model_copy(update={"perturbation_seed": secrets.randbits(63)})
+
+
+def _file_to_write(job: Job[ProtectionSpec], spec: ProtectionSpec, asked: Loaded) -> str:
+    """Name the protected file, and prove that it can lie in the folder of the run."""
+    source, folder = asked.microdata.source, job.folder
+    file = f"protected{ending(source)}"
     if folder is not None:
         beside = results.codebook_beside(file)
         keep_inputs([folder / file, folder / beside], spec.input_files())
         claim(folder, [file, beside])
-    if inputs.data is None and not has_own_format(microdata.source):
-        watcher.note(f"The protected file is Parquet: {WRITTEN}.")
-    level, seed = spec.report.level, spec.sampling.seed
-    how: Any = {"seed": seed, "plan": job.plan, "level": level, "execution": job.execution}
-    fitted = complete_fit("original", model, table, **how)
-    estimate = fitted.estimate(level)
-    watcher.stage("Going on from the fit")
-    posterior = Posterior.of(fitted)
+        refuse_links(folder, [CHECKED])
+        if _policy_judged(spec, folder) == "checked":
+            claim(folder, [CHECKED])
+        forget_check(folder)
+    if job.inputs.data is None and not has_own_format(source):
+        job.watcher.note(f"The protected file is Parquet: {WRITTEN}.")
+    return file
+
+
+class _Risk(NamedTuple):
+    """The risk before and after, by the plan and by a new fit."""
+
+    stages: Stages
+    verdicts: tuple[ScenarioFacts, ...]
+    rules: RefitRules | None
+    """Of impossible households; None without any."""
+    matches: CorrectMatches | None
+    """With what is shown after suppression and perturbation; None if there was neither."""
+    converged: bool
+
+
+def _risk(
+    spec: ProtectionSpec,
+    asked: Loaded,
+    scenarios: Scenarios,
+    chosen: Chosen,
+    fitted: Fit,
+    fit: Callable[..., Fit],
+) -> _Risk:
+    """Fit the model to the released file, and collect what is known of the risk."""
+    release, releases, level = chosen.release, chosen.releases, scenarios.level
+    recoding, perturbed = release.plan.recoding, release.perturbed is not None
+    coarse = recoding.table(asked.table)
+    if release.share < 1.0 or (release.suppressed is not None and not perturbed):
+        coarse = releases.table(release, release.recoded if perturbed else release.visible)
+    coarse, rules = under_rules(coarse, recoding, asked.table)
     # Before and after are by the same states, so that chance does not come between them.
-    before = posterior.what_if({}, level)
-    scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
-    rule: str | None = spec.suppress
-    variants: tuple[SuppressedPlan, ...] = ()
-    if not spec.seeks:
-        chosen = asked.plan
-        plans = [explicit_plan(table, {}, weights), chosen] if chosen.recoding.changes else [chosen]
-        shown = [(one, posterior.what_if(one.recoding, level)) for one in plans]
-        n_plans, n_looked_at, least = 1, 1, None
-    else:
-        watcher.stage("Searching")
-        aim = aim_of(spec, scenarios)
-        shares = None if asked.shares is None else asked.shares.assessed(asked.assessed)
-        search = Search.of(parts, aim.quick, weights, shares=shares, tell=watcher.progress)
-        found = frontier(search, aim.goal, aim.tau1)
-        if spec.suppress == BY_SEARCH:
-            watcher.stage("Suppressing")
-            chosen, rule, variants = with_suppression(spec, weights, search, found, aim, posterior)
-        else:
-            chosen = verified(search, found.reached, aim, spec.keep)
-        others = [one for one in found.plans if not _same(one.recoding, chosen.recoding)]
-        shown = closer_look(
-            [*others, chosen], chosen, lambda recoding: posterior.what_if(recoding, level)
-        )
-        n_plans, n_looked_at = int(search.lost.size), found.n_looked_at
-        least = search.least if rule == spec.suppress else None
-    promised = next(risk for one, risk in shown if one is chosen)
-    share, out = asked.released(chosen.recoding)
-    rows = np.flatnonzero(np.isin(out, asked.assessed))
-    # Numbers of the same in the table.
-    of_table = np.searchsorted(asked.assessed, out[rows])
-    households = None if asked.household is None else asked.household[out]
-    of_persons = asked.of_persons(chosen.recoding)
-    recoded = of_persons.codes(codes[out])
-    perturbed = None
-    if spec.perturbs:
-        watcher.stage("Perturbing")
-        perturbed = perturbed_records(spec, chosen, promised, recoded, rows, of_table, households)
-    published = recoded if perturbed is None else perturbed.codes
-    gone = None
-    if rule is not None:
-        limit = Limit.of(rule)
-        gone = suppressed_values(limit, posterior, chosen.recoding, published, weights, spec.keep)
-    visible = published if gone is None else np.where(gone, -1, published).astype(np.int32)
-    watcher.stage("Assessing the protected file")
-    coarse, again = chosen.recoding.table(table), fitted
-    if share < 1.0 or (gone is not None and perturbed is None):
-        shown_true = recoded if perturbed is not None else visible
-        coarse = table_of(coarse, shown_true[rows], of_table)
-    unperturbed = perturbed is None or chosen.recoding.changes or len(out) < len(codes)
-    if spec.changes_keys and unperturbed:
+    before, estimate, again = releases.posterior.what_if({}, level), fitted.estimate(level), fitted
+    refit = before
+    sampled = len(release.records) < len(releases.codes)
+    if spec.changes_keys and (not perturbed or recoding.changes or sampled):
         # A fit of perturbed records would take their values for true.
         # Another search may find another recoding.
-        again = complete_fit(f"protected-{coarse.fingerprint[:16]}", model, coarse, **how)
-    refit = before if again is fitted else again.estimate(level)
-    perturbation = matches = facts_released = None
-    if perturbed is not None or gone is not None:
-        matches = most_matches(
-            posterior,
-            chosen.recoding,
-            visible[rows],
-            level,
-            spec.perturbed,
-            of_table,
-            published[rows],
-        )
-        whole = chosen.recoding.table(table)
-        facts_released = RiskFacts.of_matches(matches, table_of(whole, visible[rows], of_table))
-    if perturbed is not None and matches is not None:
-        perturbation = perturbation_facts(
-            spec, chosen, perturbed, recoded, matches, posterior, visible[rows]
-        )
-    treatment = treated(
-        asked.columns,
-        spec,
-        microdata,
-        codes,
-        of_persons,
-        gone,
-        None if perturbed is None else published,
-        records=out if share < 1.0 else None,
-        scaled=_scaled(spec, len(out) / len(codes)),
+        again = fit(f"protected-{coarse.fingerprint[:16]}", asked.model, coarse)
+        refit = again.estimate(level)
+    matches = releases.matches(release) if release.is_changed else None
+    converged = estimate.converged and again.estimate(level).converged
+    stages = Stages(
+        before=before,
+        promised=next(risk for one, risk in chosen.shown if one is release.plan),
+        again=again,
+        refit=refit,
+        released=None if matches is None else matches.measured,
+        unknown=unknown_of(spec.model, estimate, converged=converged),
+        perturbed=partial(releases.matches, release) if perturbed else None,
     )
-    shown_keys = of_persons.codes(codes[asked.assessed])
-    if gone is not None:
+    verdicts = verdicts_of(level, scenarios, release.plan, stages)
+    return _Risk(stages, verdicts, rules, matches, converged)
+
+
+def _treatment(spec: ProtectionSpec, asked: Loaded, chosen: Chosen) -> Treated:
+    """Make the released file, and tell what its other columns add to the risk."""
+    release, releases, of_persons = chosen.release, chosen.releases, chosen.of_persons
+    out, codes = release.records, releases.codes
+    done = spec.model_copy(update={"pram": release.pram})
+    scaled = _scaled(spec, asked.every, out) if release.share < 1.0 else {}
+    treatment = treated(asked.columns, done, asked.microdata, codes, of_persons, release, scaled)
+    shown = of_persons.codes(codes[asked.assessed])
+    if release.suppressed is not None:
         # Perturbed values hide less: the intruder is thought to know the true ones.
-        shown_keys[of_table] = np.where(gone[rows], -1, shown_keys[of_table])
-    other_columns, left_over = with_risk(
-        treatment, asked.columns, posterior, chosen.recoding, shown_keys, asked.assessed, of_table,
-        level,
+        some = shown[release.of_table]
+        shown[release.of_table] = np.where(release.suppressed[release.rows], -1, some)
+    columns, left_over = with_risk(
+        treatment, asked.columns, releases.posterior, release.plan.recoding, shown, asked.assessed,
+        release.of_table, releases.level,
     )  # fmt: skip
     made, numeric = with_numeric(
         spec,
         [one.of_rows(out) for one in asked.numeric],
         treatment.made,
         codes[out],
-        visible,
-        households,
+        release.visible,
+        None if asked.household is None else asked.household[out],
     )
-    converged = estimate.converged and again.estimate(level).converged
-    by_plan = Measured.of(promised) if matches is None else matches.measured
-    stages = Stages(
-        before=before,
-        promised=promised,
-        again=again,
-        refit=refit,
-        released=None if matches is None else by_plan,
-        perturbed=perturbed is not None,
-        unknown=unknown_of(spec.model, estimate, converged=converged),
-    )
-    verdicts = verdicts_of(level, scenarios, chosen, stages)
+    return treatment._replace(made=made, columns=columns, left_over=left_over, numeric=numeric)
+
+
+def _inferred(
+    asked: Loaded, chosen: Chosen, treatment: Treated, seed: int
+) -> dict[str, InferredResult]:
+    """What an intruder learns about the columns that are sensitive, from either file."""
+    release, releases = chosen.release, chosen.releases
+    values = {
+        one.name: asked.columns.codes(one.name).astype(np.int64)
+        for one in treatment.columns
+        if one.role == "sensitive" and one.action == "copied"
+    }
+    columns = [(name, one[asked.assessed], one[release.records]) for name, one in values.items()]
+    recoding = release.plan.recoding
+    return inferred(releases.posterior, recoding, release.visible, columns, releases.level, seed)
+
+
+def _summary(
+    job: Job[ProtectionSpec],
+    spec: ProtectionSpec,
+    file: str,
+    asked: Loaded,
+    chosen: Chosen,
+    risk: _Risk,
+    treatment: Treated,
+) -> ProtectionSummary:
+    """Every number of the page."""
+    release, releases, of_persons = chosen.release, chosen.releases, chosen.of_persons
+    stages, verdicts, table = risk.stages, risk.verdicts, asked.table
     of_file = verdicts[0] if verdicts and not spec.scenarios else None
-    facts = (
-        *(_plan_facts(asked, one, risk, one is chosen) for one, risk in shown),
-        *(_variant_facts(asked, one) for one in variants),
-    )
-    # Of households nothing but the recoding is done.
-    lost = chosen.lost
-    if table.layout is None:
-        lost = information_lost(
-            codes[out[rows]],
-            chosen.recoding,
-            weights,
-            suppressed=None if gone is None else gone[rows],
-            perturbed=published[rows],
-            weight_of_suppressed=spec.weight_of_suppressed if spec.suppress == BY_SEARCH else 1.0,
-        )
-    if asked.shares is not None:
-        lost = asked.shares.lost(lost, share)
-    summary = ProtectionSummary(
+    promised, perturbed = Measured.of(stages.promised), release.perturbed is not None
+    facts_released = None
+    if risk.matches is not None:
+        shown = releases.table(release, release.visible)
+        facts_released = RiskFacts.of_matches(risk.matches, shown)
+    return ProtectionSummary(
         schema=SCHEMA,
         data=spec.data.name,
         file=file,
         n_records=table.n_records,
         households=table.layout is not None,
+        household_rules=risk.rules,
         population_size=table.n_units,
         verdict=together(one.target for one in verdicts),
         target=None if of_file is None else of_file.target,
@@ -354,91 +374,70 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         by_refit=None if of_file is None else of_file.refit,
         scenarios=verdicts if spec.scenarios else (),
         model=spec.model.name,
-        converged=converged,
-        before=RiskFacts.of(before),
+        converged=risk.converged,
+        before=RiskFacts.of(stages.before),
         after=released_facts(
-            RiskFacts.of(promised), facts_released, None if perturbed is not None else refit
+            RiskFacts.of(stages.promised), facts_released, None if perturbed else stages.refit
         ),
         released=facts_released,
-        lost=lost,
-        share=share,
-        n_released=len(out),
-        plans=facts,
-        n_plans=n_plans,
-        n_looked_at=n_looked_at,
-        least_lost=least,
-        n_states=sum(map(len, posterior.states)) or N_STATES,
+        lost=release.lost,
+        share=release.share,
+        n_released=len(release.records),
+        plans=chosen.facts(asked.tables),
+        n_plans=chosen.n_plans,
+        n_looked_at=chosen.n_looked_at,
+        least_lost=chosen.least,
+        n_states=sum(map(len, releases.posterior.states)) or N_STATES,
         levels=tuple(map(LevelsFacts.of, recodable(table))),
-        columns=made.changes[: len(microdata.keys)],
-        other_columns=other_columns,
-        left_over=left_over,
-        refit=RiskFacts.of(refit),
+        columns=treatment.made.changes[: len(asked.microdata.keys)],
+        other_columns=treatment.columns,
+        left_over=treatment.left_over,
+        refit=RiskFacts.of(stages.refit),
         suppression=None
-        if rule is None or gone is None
+        if release.rule is None or release.suppressed is None
         else SuppressionFacts(
-            rule=rule,
-            n_values=int(gone.sum()),
-            n_records=int(gone.any(axis=1).sum()),
+            rule=release.rule,
+            n_values=int(release.suppressed.sum()),
+            n_records=releases.n_units_of(release.suppressed),
         ),
-        keys=key_shares(of_persons, codes, visible),
-        utility=tables.kept(of_persons, visible, out),
-        perturbation=perturbation,
-        numeric=numeric,
+        keys=key_shares(of_persons, releases.codes, release.visible),
+        utility=asked.tables.kept(of_persons, release.visible, release.records),
+        perturbation=None
+        if risk.matches is None
+        else perturbation_facts(releases, release, risk.matches),
+        numeric=treatment.numeric,
         telling=telling(
             asked.columns.left(treatment.treated),
-            codes,
+            releases.codes,
             of_persons.keys,
-            _hidden(of_persons, recoded, visible),
+            _hidden(of_persons, release.recoded, release.visible),
         ),
         identifying=treatment.identifying,
-        n_not_assessed=len(out) - len(rows),
-        agrees=_agree(by_plan if perturbed is None else Measured.of(promised), Measured.of(refit)),
-        level=level,
+        policy=_policy_judged(spec, job.folder),
+        n_not_assessed=len(release.records) - len(release.rows),
+        agrees=_agree(
+            promised if perturbed else stages.released or promised, Measured.of(stages.refit)
+        ),
+        level=releases.level,
         # A fingerprint of the original would confirm guesses of what was hidden.
         provenance=job.record(),
     )
-    said = {"declared": "\n".join(declared_words(table.variables))}
-    return job.finished(
-        Protection(
-            summary=explained(replace(summary, sentences=said)),
-            spec=spec,
-            plan=_plan(spec, treatment, len(microdata.keys), suppressed=rule is not None),
-            folder=folder,
-            _made=made,
-            _source=microdata.source,
-            _frames=job.frames,
-        )
-    )
 
 
-def _same(one: Recoding, other: Recoding) -> bool:
-    return one.keys == other.keys and one.held is other.held
+def _policy_judged(
+    spec: ProtectionSpec, folder: Path | None
+) -> Literal["checked", "not checked"] | None:
+    """Whether the protected file is checked by the policy; None without one."""
+    if spec.policy is None:
+        return None
+    # A model would take perturbed values for true, and a certificate is of a file.
+    return "not checked" if spec.perturbs or folder is None else "checked"
 
 
-def _plan_facts(asked: Loaded, plan: Plan, risk: RiskEstimate, chosen: bool) -> PlanFacts:
-    share, out = asked.released(plan.recoding)
-    utility = asked.tables.kept(asked.of_persons(plan.recoding), None, out)
-    return PlanFacts.of(plan, RiskFacts.of(risk), utility, share, chosen)
-
-
-def _variant_facts(asked: Loaded, one: SuppressedPlan) -> PlanFacts:
-    """The facts of a plan with suppressed values that was looked at."""
-    share, out = asked.released(one.plan.recoding)
-    rows = np.flatnonzero(np.isin(asked.assessed, out))
-    true = one.plan.recoding.codes(asked.table.cells[asked.table.record_cell[rows]])
-    visible = np.where(one.suppressed, -1, true).astype(np.int32)
-    table = table_of(one.plan.recoding.table(asked.table), visible, rows)
-    utility = asked.tables.kept(one.plan.recoding, visible, asked.assessed[rows])
-    plan = replace(one.plan, lost=one.lost)
-    facts = PlanFacts.of(plan, RiskFacts.of_matches(one.matches, table), utility, share, False)
-    return replace(facts, suppress=one.rule, n_suppressed=int(one.suppressed.sum()))
-
-
-def _scaled(spec: ProtectionSpec, share: float) -> dict[str, float]:
-    """Columns that a sample of the records changes: what each of them stands for."""
-    if share == 1.0:
-        return {}
-    factors = {spec.design.weights: 1.0 / share, spec.design.inclusion: share}
+def _scaled(spec: ProtectionSpec, every: CellTable, out: Int64) -> dict[str, Float64]:
+    """Columns that a sample of the records changes, with factors: what each of them stands for."""
+    factor = stands_for(every, out)
+    factors = {spec.design.weights: factor, spec.design.inclusion: 1.0 / factor}
     return {name: factor for name, factor in factors.items() if name is not None}
 
 
@@ -458,7 +457,7 @@ def _agree(promised: Measured, refit: Measured) -> bool:
     )
 
 
-def _plan(spec: ProtectionSpec, treatment: Treated, n_read: int, *, suppressed: bool) -> PlanSpec:
+def _plan(spec: ProtectionSpec, treatment: Treated, release: Release, n_read: int) -> PlanSpec:
     """What is done to the columns, as it is done to other files.
 
     Of the `n_read` columns that were read those that only the rule of the head reads come last, and
@@ -469,8 +468,8 @@ def _plan(spec: ProtectionSpec, treatment: Treated, n_read: int, *, suppressed: 
     recoding, n = treatment.recoding, len(texts)
     besides = {
         "sampled": recoding.held is not None,
-        "perturbed": spec.perturbs,
-        "suppressed": suppressed,
+        "perturbed": release.perturbed is not None,
+        "suppressed": release.rule is not None,
         "changed in its continuous variables": bool(spec.numeric),
     }
     plain = {name: kind for name, kind in spec.data.levels.items() if kind in PLAIN}

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from unikat.data.hierarchies import Hierarchy
+from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, listed, option
+from unikat.errors import SpecError, brief, listed, option
+from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices
+from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import (
+    KeyRecoding,
     Recoding,
     Rule,
+    by_hierarchy,
     level_counts,
     parse_recoding,
     recodable,
     unchanged,
 )
+from unikat.protection.release import Release, Releases
+from unikat.protection.released_plans import Reaching, ReleasedPlans
 from unikat.protection.scenarios import Scenario, Scenarios
-from unikat.protection.search import Frontier, Goal, Plan, Search, Value, losses, undominated
-from unikat.protection.suppressed_plans import SuppressedPlan, SuppressedPlans
+from unikat.protection.search import (
+    Frontier,
+    Goal,
+    Plan,
+    Search,
+    SearchProgress,
+    Tell,
+    Value,
+    losses,
+    undominated,
+)
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import ScenarioFacts
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.limits import Measured, Reason, judge
 from unikat.spec.limits import Limit
-from unikat.spec.protection import ProtectionSpec
+from unikat.spec.protection import BY_SEARCH, ProtectionSpec
 from unikat.studies.fit import Fit
 
 
@@ -53,17 +74,50 @@ def scenarios_of(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
     return found
 
 
-def explicit_plan(table: CellTable, rules: Mapping[str, Rule], weights: Sequence[float]) -> Plan:
-    """The plan that does what rules say; keys without one stay as they are."""
-    recoding = parse_recoding(table, rules)
+def explicit_plan(
+    table: CellTable, rules: Mapping[str, Rule | Hierarchy], weights: Sequence[float]
+) -> Plan:
+    """The plan that does what rules say; keys without one stay as they are.
+
+    Raises
+    ------
+    SpecError
+        If a rule cannot be used, or a hierarchy has several columns of groups.
+    """
+    trees = {name: rule for name, rule in rules.items() if isinstance(rule, Hierarchy)}
+    plain = {name: rule for name, rule in rules.items() if not isinstance(rule, Hierarchy)}
+    # A mapping of no level checks that there is such a key.
+    recoding = parse_recoding(table, {**plain, **{name: {} for name in trees}})
+    keys = zip(recodable(table), recoding.keys, strict=True)
+    recoding = Recoding(
+        keys=tuple(
+            _by_only_column(key, trees[key.name]) if key.name in trees else one for key, one in keys
+        )
+    )
+    recoding.check_kept()
+    lost = lost_by(table, recoding, weights)
+    return Plan(recoding=recoding, lost=lost, value=Value(math.nan, math.nan))
+
+
+def _by_only_column(key: Key, tree: Hierarchy) -> KeyRecoding:
+    if len(tree.groups) > 1:
+        raise SpecError(
+            f"The hierarchy {tree.name} has several recodings of {brief(key.name)!r} to choose "
+            f"from, one for each of its {len(tree.groups)} columns of groups. Name it by "
+            f"{option('recodings')}, with a target, or name a file with one column of groups."
+        )
+    return by_hierarchy(key, tree)[0]
+
+
+def lost_by(table: CellTable, recoding: Recoding, weights: Sequence[float] | None = None) -> float:
+    """Share of the information of the keys that a recoding loses, each key with its weight."""
     parts = [
         Choices.of([unchanged(key), one], counts)
         for key, one, counts in zip(
             recodable(table), recoding.keys, level_counts(table), strict=True
         )
     ]
-    lost = float(losses(parts, weights)[(-1,) * len(parts)])
-    return Plan(recoding=recoding, lost=lost, value=Value(math.nan, math.nan))
+    return float(losses(parts, weights)[(-1,) * len(parts)])
 
 
 def aim_of(spec: ProtectionSpec, scenarios: Scenarios) -> Aim:
@@ -108,7 +162,7 @@ def verified(search: Search, plan: Plan | None, aim: Aim, keep: Sequence[str]) -
     while plan is not None:
         value = aim.closely(plan.recoding)
         if aim.goal.met(value.measure):
-            return Plan(recoding=plan.recoding, lost=plan.lost, value=value)
+            return replace(plan, value=value)
         search.miss(plan.recoding)
         plan = search.best(aim.goal)
     remedy = "Allow"
@@ -122,62 +176,101 @@ def verified(search: Search, plan: Plan | None, aim: Aim, keep: Sequence[str]) -
     )
 
 
-def with_suppression(
-    spec: ProtectionSpec,
-    weights: Sequence[float],
-    search: Search,
-    found: Frontier,
-    aim: Aim,
-    posterior: Posterior,
-) -> tuple[Plan, str | None, tuple[SuppressedPlan, ...]]:
-    """Find the cheapest plan, with suppressed values or without.
+def with_release(
+    spec: ProtectionSpec, search: Search, found: Frontier, aim: Aim, releases: Releases
+) -> tuple[Release, tuple[Reaching, ...]]:
+    """Find the cheapest plan, with perturbed or suppressed values or without.
 
     Returns
     -------
     tuple
-        The recoding; the rule by which values are suppressed, None if none are; and the plans with
-        suppressed values that were looked at.
+        What is released, and the plans with such values that were looked at and reach the target.
+
+    Raises
+    ------
+    SpecError
+        If no plan that was looked at reaches the target.
     """
-    plans = SuppressedPlans(
-        posterior=posterior,
+    plans = ReleasedPlans(
+        releases=releases,
         target=Limit.of(spec.target),
-        level=spec.report.level,
-        weights=weights,
-        weight_of_suppressed=spec.weight_of_suppressed,
-        keep=spec.keep,
-        shares=search.shares,
+        perturbations=spec.perturbations,
+        suppress=spec.suppress == BY_SEARCH,
         tell=search.tell,
     )
     whole, unreached = None, None
-    try:
-        whole = verified(search, found.reached, aim, spec.keep)
-    except SpecError as error:
-        unreached = error
-    best = plans.best(found.plans, 1.0 if whole is None else whole.lost)
+    if {} in spec.perturbations:
+        try:
+            whole = verified(search, found.reached, aim, spec.keep)
+        except SpecError as error:
+            unreached = error
+    best = plans.best(found.plans, math.inf if whole is None else whole.cost)
     looked_at = tuple(one for one in plans.seen.values() if one is not None)
     if best is not None:
-        return best.plan, best.rule, looked_at
-    if whole is None:
-        assert unreached is not None
-        raise unreached
-    return whole, None, looked_at
+        return best.release, looked_at
+    if whole is not None:
+        return releases.of(whole, {}, None), looked_at
+    raise unreached or SpecError(
+        f"No plan that was looked at reaches {spec.target} with its keys perturbed. Allow that "
+        f"they stay ({option('pram')} with 1 among the probabilities), coarser recodings "
+        f"({option('recodings')}), or set another target."
+    )
+
+
+MOST_SHOWN = 24
+"""Plans of a frontier whose risk is computed by all states."""
 
 
 def closer_look(
-    plans: Sequence[Plan], chosen: Plan | None, look: Callable[[Recoding], RiskEstimate]
+    plans: Sequence[Plan],
+    chosen: Plan | None,
+    look: Callable[[Recoding], RiskEstimate],
+    tell: Tell | None = None,
 ) -> list[tuple[Plan, RiskEstimate]]:
-    """Estimate the risk after each plan by all states; leave out plans that another beats."""
-    found = [(one, look(one.recoding)) for one in undominated(plans, chosen)]
+    """Estimate the risk after each plan by all states; leave out plans that another beats.
+
+    Of many plans some are looked at, evenly spread, with the first, the last and the chosen one.
+    """
+    some = undominated(plans, chosen)
+    if len(some) > MOST_SHOWN:
+        places = set(np.linspace(0, len(some) - 1, MOST_SHOWN).round().astype(int).tolist())
+        some = [one for i, one in enumerate(some) if i in places or one is chosen]
+    began, found = time.monotonic(), []
+    for n, one in enumerate(some, 1):
+        if tell is not None:
+            seconds = time.monotonic() - began
+            tell(
+                SearchProgress(
+                    name="Plans", looks=n, most_looks=len(some), lost=None, seconds=seconds
+                )
+            )
+        found.append((one, look(one.recoding)))
     return [
         (one, risk)
         for one, risk in found
         if one is chosen
-        or not any(other.lost < one.lost and _shown(its) <= _shown(risk) for other, its in found)
+        or not any(other.cost < one.cost and _shown(its) <= _shown(risk) for other, its in found)
     ]
 
 
 def _shown(risk: RiskEstimate) -> float:
     return Measured.of(risk).tau1.mean
+
+
+def states_told(tell: Tell | None) -> Callable[[float], None] | None:
+    """Tell how many states of the posterior are made, from the share of them."""
+    if tell is None:
+        return None
+    begun = time.monotonic()
+
+    def told(share: float) -> None:
+        seconds, n = time.monotonic() - begun, max(round(share * N_STATES), 1)
+        event = SearchProgress(
+            name="Posterior", unit="state", looks=n, most_looks=N_STATES, lost=None, seconds=seconds
+        )
+        tell(event)
+
+    return told
 
 
 class Stages(NamedTuple):
@@ -192,10 +285,11 @@ class Stages(NamedTuple):
     released: Measured | None
     """The file with suppressed and perturbed values, by the model of the file as it was; None if
     there are none."""
-    perturbed: bool
-    """Values were perturbed: the others are of true values."""
     unknown: tuple[Reason, ...]
     """Why these numbers may not tell whether a limit is met."""
+    perturbed: Callable[[Recoding], CorrectMatches] | None = None
+    """The risk of the perturbed file, against an intruder who knows some of its keys; None if no
+    values were perturbed. The other numbers, but for `released`, are then of true values."""
 
 
 def verdicts_of(
@@ -224,16 +318,20 @@ def verdicts_of(
         unknown = stages.unknown
         if stages.released is not None:
             value = _shown_by(one, whole, stages.released)
-            if not stages.perturbed:
+            if stages.perturbed is None:
                 values = [value, last]
                 then = then if value is None else value
-            elif value is not None:
-                values = [value]
-            else:
-                unknown = (*unknown, "perturbed")
-                if one.in_sample:
-                    # One record of two alike, perturbed, leaves the other alone.
-                    values = []
+            elif one.margin(plan.recoding) is not None:
+                value = (
+                    _of_perturbed(one, plan.recoding, stages.perturbed) if value is None else value
+                )
+                if value is not None:
+                    values = [value]
+                else:
+                    unknown = (*unknown, "perturbed")
+                    if one.in_sample:
+                        # One record of two alike, perturbed, leaves the other alone.
+                        values = []
         found.append(ScenarioFacts.of(one, first, then, last, judge(one.target, values, unknown)))
     return tuple(found)
 
@@ -247,6 +345,20 @@ def _shown_by(one: Scenario, recoding: Recoding, found: Measured) -> float | Non
     """What an estimate of all keys tells of a target; None if it does not, or he sees others."""
     asked = one.target.without_errors(one.errors)
     value = found.value(asked) if _sees_all(one, recoding) else None
+    return None if value is None else one.target.with_errors(value, one.errors)
+
+
+def _of_perturbed(
+    one: Scenario, recoding: Recoding, matches: Callable[[Recoding], CorrectMatches]
+) -> float | None:
+    """What an intruder reaches with a perturbed file; None if that is not known.
+
+    k is counted in the file; what else one reaches who knows who is in it is not known.
+    """
+    margin = one.margin(recoding)
+    if margin is None or (one.in_sample and one.target.measure != "k"):
+        return None
+    value = matches(margin).measured.value(one.target.without_errors(one.errors))
     return None if value is None else one.target.with_errors(value, one.errors)
 
 

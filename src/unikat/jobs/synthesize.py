@@ -29,6 +29,8 @@ from unikat.jobs.inputs import make_household_zeros, make_zeros, open_data, with
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.language.rules import names_in, parse
 from unikat.models.base import AnyModel
+from unikat.models.households.composition import head_role, role_of
+from unikat.models.households.nested import NestedHouseholds
 from unikat.models.named import build_model
 from unikat.report.facts.synthesis import (
     SCHEMA,
@@ -259,6 +261,7 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
             draws,
             model=draws.model.name,
             method=spec.method if spec.model.name == HOUSEHOLDS else None,
+            ties=model.ties if isinstance(model, NestedHouseholds) else None,
         ),
         datasets=spec.datasets,
         replaced=replaced,
@@ -308,9 +311,10 @@ def load_and_check(spec: SynthesisSpec, inputs: Inputs, watcher: Watcher) -> Loa
         If an option or the data are wrong.
     """
     options = spec.model.options
-    if spec.model.name == HOUSEHOLDS and spec.method != "truncated":
+    if spec.model.name == HOUSEHOLDS:
         # Comparators are the paper's.
-        options = {"composition": "none", **options}
+        usual = {"ties": "head"} if spec.method == "truncated" else {"composition": "none"}
+        options = {**usual, **options}
     model = build_model(spec.model.name, options)
     original = (_read_households if spec.model.name == HOUSEHOLDS else _read_persons)(
         spec, inputs.data, watcher
@@ -328,6 +332,8 @@ def load_and_check(spec: SynthesisSpec, inputs: Inputs, watcher: Watcher) -> Loa
     if inputs.data is None and not has_own_format(original.microdata.source):
         watcher.note(f"The synthetic files are Parquet: {WRITTEN}.")
     replaced = _replaced(spec, original)
+    if isinstance(model, NestedHouseholds) and model.ties == "head":
+        model = _tied(model, spec, original.table, replaced)
     formulas = [parse_formula(text) for text in spec.shares]
     weights = _weights(original, spec)
     _shares(original, spec, formulas, [original.persons.codes] * 2, weights)
@@ -336,6 +342,24 @@ def load_and_check(spec: SynthesisSpec, inputs: Inputs, watcher: Watcher) -> Loa
     table = _fitted_to(original, spec)
     model.check_keys([key.name for key in table.keys])
     return Loaded(model, original, columns, replaced, formulas, weights, table)
+
+
+def _tied(
+    model: NestedHouseholds, spec: SynthesisSpec, table: CellTable, replaced: Sequence[str]
+) -> NestedHouseholds:
+    """Leave the ties to the head out where nothing says who that is, or the key is replaced."""
+    role = role_of(table, model.composition)
+    assert table.layout is not None
+    if role < 0 or head_role(table, role) < 0:
+        return replace(model, ties="none")
+    if table.layout.person_keys[role].name not in replaced:
+        return model
+    if "ties" in spec.model.options:
+        raise SpecError(
+            f"The option ties needs the head to be known, and {option('replace')} names "
+            f"{brief(table.layout.person_keys[role].name)!r}. Leave out one of them."
+        )
+    return replace(model, ties="none")
 
 
 def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Original:

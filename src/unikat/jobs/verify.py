@@ -18,11 +18,12 @@ from unikat.data.microdata import Microdata
 from unikat.data.readers import open_source
 from unikat.data.roles import NEARLY_UNIQUE, encoded
 from unikat.data.table import CellTable
-from unikat.errors import DataError, SpecError, brief, listed, option
+from unikat.errors import DataError, SpecError, brief, listed, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.jobs.sensitive import inferred
 from unikat.models.base import GroupsLevels
 from unikat.models.named import build_model
 from unikat.protection.compared import (
@@ -130,6 +131,11 @@ def run(job: Job[VerifySpec]) -> Verification:
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
     shown = _published(table, recoding, codes, rows)
     matches = by_original = None
+    knows_groups = fitted.draws is None or isinstance(fitted.model, GroupsLevels)
+    learned = {}
+    if asked.sensitive and knows_groups:
+        watcher.stage("Inferring sensitive variables")
+        learned = inferred(Posterior.of(fitted), recoding, codes, asked.sensitive, level, seed)
     if perturbed:
         watcher.stage("Going on from the fit")
         hidden = [one.name for one in changes if one.n_otherwise]
@@ -138,7 +144,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         watcher.stage("Assessing the protected file")
         again = complete_fit("protected", model, shown, **how)
         after = again.estimate(level)
-        if fitted.draws is None or isinstance(fitted.model, GroupsLevels):
+        if knows_groups:
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)
     converged = before.converged and after.converged
     judged = None
@@ -170,6 +176,7 @@ def run(job: Job[VerifySpec]) -> Verification:
             {one.name for one in changes if one.n_otherwise or one.n_suppressed},
         ),
         identifying=_identifying(asked.others),
+        inferred=learned,
         model=spec.model.name,
         converged=converged,
         level=level,
@@ -196,6 +203,8 @@ class Loaded(NamedTuple):
     target: Limit | None
     perturbed: bool
     identical: bool
+    sensitive: list[tuple[str, Int64, Int64]]
+    """Sensitive columns, with numbers of the values of all records of both files."""
 
 
 def load_and_check(spec: VerifySpec, inputs: Inputs, watcher: Watcher) -> Loaded:
@@ -246,7 +255,32 @@ def load_and_check(spec: VerifySpec, inputs: Inputs, watcher: Watcher) -> Loaded
         target=target,
         perturbed=perturbed,
         identical=identical,
+        sensitive=_sensitive(spec, microdata, protected),
     )
+
+
+def _sensitive(
+    spec: VerifySpec, original: Microdata, protected: Microdata
+) -> list[tuple[str, Int64, Int64]]:
+    """Columns whose values an intruder would learn; refuse those that are not in both files."""
+    if not spec.sensitive:
+        return []
+    for name in spec.sensitive:
+        if name in spec.keys:
+            raise SpecError(
+                f"The sensitive variable {brief(name)!r} is a key, which an intruder knows "
+                "already; take it out of one of the two lists."
+            )
+        for file in (original, protected):
+            if name not in file.source.columns:
+                raise DataError(
+                    f"{file.name} has no column {brief(name)!r}."
+                    f"{suggest(name, list(file.source.columns))} An intruder learns of a "
+                    f"{option('sensitive')} variable from a file that has it."
+                )
+    every = np.arange(original.n_records)
+    others = [one for one in original.source.columns if one not in spec.sensitive]
+    return _columns(original, protected, every, others)
 
 
 def _name_of(spec: VerifySpec) -> str | None:

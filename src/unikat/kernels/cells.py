@@ -26,6 +26,7 @@ from unikat.kernels.random import (
     PURPOSE_MEMBERSHIP,
     PURPOSE_POPULATION,
     binomial,
+    draw_one,
     poisson_variate,
     seek,
     uniform,
@@ -347,7 +348,7 @@ def seated(generator, token, theta, weights, base, a, n_repeats, room):
         if t > 0:
             part = 0.0
             for _ in range(n_repeats):
-                table_component[0] = locate(joint, uniform(generator) * first)
+                table_component[0] = draw_one(generator, joint, first)
                 table_size[0] = t
                 table_component[1] = draw_fresh(
                     theta[token[t]], weights, uniform(generator) * base[token[t]]
@@ -383,19 +384,6 @@ def seated(generator, token, theta, weights, base, a, n_repeats, room):
         for k in range(joint.shape[0]):
             joint[k] *= theta[token[t], k]
     return estimate
-
-
-@device
-def locate(mass, mark):
-    """Index at `mark` in the running sum of `mass`."""
-    chosen = 0
-    for k in range(mass.shape[0]):
-        if mass[k] > 0.0:
-            chosen = k
-            mark -= mass[k]
-            if mark < 0.0:
-                break
-    return chosen
 
 
 @device

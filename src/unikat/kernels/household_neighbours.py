@@ -25,8 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
-from unikat.kernels.nested import draw_one
-from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_NEIGHBOURS, seek
+from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_NEIGHBOURS, draw_one, seek
 
 
 class Known(NamedTuple):
@@ -127,6 +126,30 @@ def draw_kinds(key, sweep, targets, g, known, share, kinds, scale):
                     kinds[i, c, j] = draw_one(generator, mass, total)
 
 
+@device
+def _list_kinds(omega, of_members, occupied, listed, weight):
+    """List the classes of members that differ, with their weights, and return how many.
+
+    All that have nobody in them, and get nobody of this household, have the same profiles: the
+    last one stands for them.
+    """
+    n = 0
+    rest, empty = 0.0, -1
+    for m in range(omega.shape[0]):
+        differs = occupied[m]
+        for j in range(of_members.shape[0]):
+            differs = differs or of_members[j] == m
+        if differs:
+            listed[n], weight[n] = m, omega[m]
+            n += 1
+        else:
+            rest, empty = rest + omega[m], m
+    if empty >= 0:
+        listed[n], weight[n] = empty, rest
+        n += 1
+    return n
+
+
 @kernel
 def household_ratios(targets, g, kinds, scale, known, share, ratio, log_own):
     """Find p(t | others) / p(x | others) for each x and each t that differs in one key.
@@ -148,6 +171,10 @@ def household_ratios(targets, g, kinds, scale, known, share, ratio, log_own):
     own = np.empty(n_slots)
     table = np.empty(n_slots)
     alone = np.empty(n_slots)
+    occupied = np.empty(n_classes * n_kinds, np.bool_)
+    for c in range(n_classes * n_kinds):
+        occupied[c] = known.member_counts[c].any()
+    listed, omega = np.empty(n_kinds, np.int64), np.empty(n_kinds)
     for i in range(targets.rows.shape[0]):
         rows = targets.rows[i]
         members = targets.members[i]
@@ -160,6 +187,9 @@ def household_ratios(targets, g, kinds, scale, known, share, ratio, log_own):
         for c in range(n_classes):
             start = c * n_kinds
             mine = c == g[i]
+            n_listed = _list_kinds(
+                known.omega[c], kinds[i, c, :n_members], occupied[start:], listed, omega
+            )
             if mine:
                 for j in range(n_members):
                     _move(known, start + kinds[i, c, j], members[j], role[j], -1, share)
@@ -177,10 +207,10 @@ def household_ratios(targets, g, kinds, scale, known, share, ratio, log_own):
                 house *= lam[rows[k]]
             for j in range(n_members):
                 table[j] = 0.0
-                for m in range(n_kinds):
-                    p = _product(share, start + m, members[j])
-                    table[j] += known.omega[c, m] * p
-                    if m == kinds[i, c, j]:
+                for a in range(n_listed):
+                    p = _product(share, start + listed[a], members[j])
+                    table[j] += omega[a] * p
+                    if listed[a] == kinds[i, c, j]:
                         alone[j] = p
                 table[j] /= scale[i, j]
             together = 1.0
@@ -203,15 +233,16 @@ def household_ratios(targets, g, kinds, scale, known, share, ratio, log_own):
                 for other in range(n_members):
                     if other != j:
                         weight *= table[other]
-                for m in range(n_kinds):
-                    p = weight * known.omega[c, m] * _product(share, start + m, members[j])
+                for a in range(n_listed):
+                    m = start + listed[a]
+                    p = weight * omega[a] * _product(share, m, members[j])
                     own[j] += p
                     at = 0
                     for k in range(n_keys):
                         first = known.first_rows[k, role[j]]
-                        unit = p / share[start + m, members[j, k]]
+                        unit = p / share[m, members[j, k]]
                         for level in range(known.n_levels[k]):
-                            member_law[j, at + level] += unit * share[start + m, first + level]
+                            member_law[j, at + level] += unit * share[m, first + level]
                         at += known.n_levels[k]
                 _move(known, one, members[j], role[j], 1, share)
             if not mine:

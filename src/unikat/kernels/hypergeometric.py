@@ -180,29 +180,6 @@ def spread_of(a, b, less, s, x):
     return total, step
 
 
-@device
-def log_mean_power(a, b, less, s):
-    """Return log 2F1(a - less, a; a + b; -s)."""
-    x = mode_of(a, b, less, s)
-    spread, _step = spread_of(a, b, less, s, x)
-    p, q = x / (1.0 + x), 1.0 / (1.0 + x)
-    return log_beta_density(p, q, a, b) - (a - less) * math.log1p(s * p) + math.log(spread)
-
-
-@kernel
-def log_hyp2f1(a, b, less, s, out):
-    """Put log 2F1(a - less, a; a + b; -s) into out; all (n,).
-
-    Its error is of the size of rounding in the largest of the parts that it is the sum of, which
-    are those of the answer itself: about 1e-15 times (1 + |answer| + a - less).
-    """
-    for i in range(out.shape[0]):
-        if s[i] == 0.0:
-            out[i] = 0.0
-        else:
-            out[i] = log_mean_power(a[i], b[i], less[i], s[i])
-
-
 @kernel
 def log_count_probability(alpha, a, b, s, count):
     """Log of P(f): negative binomial of shape alpha and odds s p, averaged over p ~ Beta(a, b)."""

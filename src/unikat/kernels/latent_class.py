@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unikat.kernels.jit import device, kernel
+from unikat.kernels.jit import device, kernel, leaf
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_ALLOCATE,
@@ -55,6 +55,41 @@ def descend(rows, i, start, theta, product):
                 product[d + 1, s] = product[d, s] * theta[r, s]
 
 
+@leaf
+def sum_groups(mass, group):
+    """Fill group (8,) with the sums over every eighth component; return the total.
+
+    mass (n_components,), n_components a multiple of 8.
+    """
+    for g in range(8):
+        group[g] = 0.0
+    for b in range(mass.shape[0] // 8):
+        for g in range(8):
+            group[g] += mass[8 * b + g]
+    total = 0.0
+    for g in range(8):
+        total += group[g]
+    return total
+
+
+@leaf
+def pick(mass, group, mark):
+    """Find the component at `mark` in [0, total), in the order of the groups."""
+    g = 0
+    while g < 7 and mark >= group[g]:
+        mark -= group[g]
+        g += 1
+    chosen = g
+    for s in range(g, mass.shape[0], 8):
+        if mass[s] > 0.0:
+            # The last component with mass stands in where rounding runs past the end.
+            chosen = s
+            if mark < mass[s]:
+                break
+            mark -= mass[s]
+    return chosen
+
+
 @kernel
 def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
     """Draw the component of every record of the cells [first, last), into z (n, 1).
@@ -83,32 +118,13 @@ def allocate(key, sweep, first, last, walk, theta, weights, z, counts, sizes):
                 z[record, 0] = -1
             continue
         mass = product[n_keys]
-        for g in range(8):
-            group[g] = 0.0
-        for b in range(n_components // 8):
-            for g in range(8):
-                group[g] += mass[8 * b + g]
-        total = 0.0
-        for g in range(8):
-            total += group[g]
+        total = sum_groups(mass, group)
         seek(generator, key, c, sweep, PURPOSE_ALLOCATE)
         n_records = starts[c + 1] - starts[c]
         if n_records <= 2 * n_components:
             n_touched = 0
             for record in range(starts[c], starts[c + 1]):
-                mark = uniform(generator) * total
-                g = 0
-                while g < 7 and mark >= group[g]:
-                    mark -= group[g]
-                    g += 1
-                k = g
-                for s in range(g, n_components, 8):
-                    if mass[s] > 0.0:
-                        # The last component with mass stands in where rounding runs past the end.
-                        k = s
-                        if mark < mass[s]:
-                            break
-                        mark -= mass[s]
+                k = pick(mass, group, uniform(generator) * total)
                 z[record, 0] = k
                 if taken[k] == 0:
                     touched[n_touched] = k

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from unikat.kernels.base_measure import draw_effect, draw_effect_given
 from unikat.kernels.cholesky import factor, solve_lower, solve_upper
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.poisson_normal import draw_log_rate
@@ -168,7 +169,7 @@ def exponentials(x, power, n):
 
 
 @kernel
-def allocate(key, sweep, counts, log_base, mass, mean, variance, cluster, values):
+def allocate(key, sweep, counts, log_base, mass, base, cluster, values):
     """Draw every cell's cluster given the others' and their values; returns the new values.
 
     Algorithm 8 of Neal (2000), with values for new clusters that are held ready for all cells
@@ -189,12 +190,11 @@ def allocate(key, sweep, counts, log_base, mass, mean, variance, cluster, values
         rate[p] = math.exp(values[p])
     for i in range(n_cells):
         size[cluster[i]] += 1.0
-    deviation = math.sqrt(variance)
     spare, spare_rate = np.empty(N_SPARE), np.empty(N_SPARE)
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     seek(generator, key, n_cells, sweep, PURPOSE_CLUSTERS)
     for s in range(N_SPARE):
-        spare[s] = mean + deviation * normal(generator)
+        spare[s] = draw_effect(generator, base)
         spare_rate[s] = math.exp(spare[s])
     weight, power = np.empty(room + N_SPARE), np.empty(room + N_SPARE, np.int64)
     for i in range(n_cells):
@@ -232,7 +232,7 @@ def allocate(key, sweep, counts, log_base, mass, mean, variance, cluster, values
             p = n
             size[p], value[p], rate[p] = 0.0, spare[s], spare_rate[s]
             n += 1
-            spare[s] = mean + deviation * normal(generator)
+            spare[s] = draw_effect(generator, base)
             spare_rate[s] = math.exp(spare[s])
         size[p] += 1.0
         cluster[i] = slot_at[p]
@@ -242,7 +242,7 @@ def allocate(key, sweep, counts, log_base, mass, mean, variance, cluster, values
 
 
 @kernel
-def draw_values(key, sweep, counts, log_base, cluster, mean, variance, values):
+def draw_values(key, sweep, counts, log_base, cluster, base, values):
     """Draw the value of every cluster given its cells, exactly, in place."""
     n = values.shape[0]
     count, exposure = np.zeros(n), np.zeros(n)
@@ -252,7 +252,26 @@ def draw_values(key, sweep, counts, log_base, cluster, mean, variance, values):
     generator = np.zeros(GENERATOR_SIZE, np.uint32)
     for j in range(n):
         seek(generator, key, j, sweep, PURPOSE_VALUES)
-        values[j] = draw_log_rate(generator, count[j], math.log(exposure[j]), mean, variance)
+        values[j] = draw_effect_given(generator, count[j], math.log(exposure[j]), base)
+
+
+@kernel
+def exchange(key, sweep, variance, prior_variance, intercept, values):
+    """Draw what is added to all values and taken from the intercept; returns the new intercept.
+
+    The log means stay. Under the gamma law with shape a the density of the shift x is that of a log
+    rate: n a x - e^x a sum e^value - (x - intercept)^2 / (2 v). Values are changed in place.
+    """
+    generator = np.zeros(GENERATOR_SIZE, np.uint32)
+    seek(generator, key, 3, sweep, PURPOSE_BASE)
+    highest, total = values.max(), 0.0
+    for j in range(values.shape[0]):
+        total += math.exp(values[j] - highest)
+    log_exposure = highest + math.log(total) - math.log(variance)
+    count = values.shape[0] / variance
+    x = draw_log_rate(generator, count, log_exposure, intercept, prior_variance)
+    values += x
+    return intercept - x
 
 
 # --- hyperparameters -------------------------------------------------------------------------

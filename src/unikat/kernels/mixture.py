@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel, leaf
+from unikat.kernels.latent_class import pick, sum_groups
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_ASSIGN,
@@ -115,33 +116,7 @@ def block_mass(rows, c, z, i, k, size, alpha, rising, weights, theta, mass, grou
     for j in range(n_keys):
         if z[i, j] >= 0 and z[i, j] != k:
             mass[z[i, j]] = 0.0
-    for g in range(8):
-        group[g] = 0.0
-    for b in range(n_components // 8):
-        for g in range(8):
-            group[g] += mass[8 * b + g]
-    total = 0.0
-    for g in range(8):
-        total += group[g]
-    return total
-
-
-@device
-def pick(mass, group, mark):
-    """Find the component at `mark` in [0, total), in the order of the groups."""
-    g = 0
-    while g < 7 and mark >= group[g]:
-        mark -= group[g]
-        g += 1
-    chosen = g
-    for s in range(g, mass.shape[0], 8):
-        if mass[s] > 0.0:
-            # The last component with mass stands in where rounding runs past the end.
-            chosen = s
-            if mark < mass[s]:
-                break
-            mark -= mass[s]
-    return chosen
+    return sum_groups(mass, group)
 
 
 @leaf

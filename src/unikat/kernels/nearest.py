@@ -68,3 +68,21 @@ def linked(targets, columns, others, other_columns, counts, first, last, share):
             if also[c] == also_least:
                 two += counts[c]
         share[i] = both / (one * two)
+
+
+@kernel
+def similar(targets, columns, counts, same, other, first, last, total):
+    """Sum how similar the records of a file are to each target: a product over the keys.
+
+    targets (n, n_keys) and columns (n_keys, n_cells) of the same type; counts (n_cells,): records
+    of each cell; same, other (n, n_keys): factor of a key in which a record has the target's value,
+    or another one. For targets first to last-1, total (n,) gets the sum over the records.
+    """
+    product = np.empty(columns.shape[1])
+    for i in range(first, last):
+        product[:] = counts
+        for j in range(columns.shape[0]):
+            column, code, equal, unequal = columns[j], targets[i, j], same[i, j], other[i, j]
+            for c in range(product.shape[0]):
+                product[c] *= equal if column[c] == code else unequal
+        total[i] = product.sum()

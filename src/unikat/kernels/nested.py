@@ -9,6 +9,9 @@ summed out,
     T[p, g] = sum_m omega_gm prod_k phi_gmk(x_pk),
 
 where the table T over the distinct persons is computed once in a sweep.
+
+Where keys are tied to the head's (`nested_ties`), phi has rows more: of each level of a member
+together with the level of the head.
 """
 
 from __future__ import annotations
@@ -21,12 +24,13 @@ import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.latent_class import descend
-from unikat.kernels.nested_roles import fill_roles
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_ALLOCATE,
     PURPOSE_MEMBERS,
+    draw_one,
     gamma,
+    locate,
     log_beta_variate,
     log_gamma_variate,
     next_bits,
@@ -63,6 +67,8 @@ class Weights(NamedTuple):
     omega: npt.NDArray[np.float64]
     lam: npt.NDArray[np.float32]
     phi: npt.NDArray[np.float32]
+    ties: npt.NDArray[np.float64] = np.empty((3, 0))
+    """(3, n_places): the table of ties, see `nested_ties`."""
 
 
 class Tally(NamedTuple):
@@ -76,6 +82,8 @@ class Tally(NamedTuple):
     """(n_household_rows, n_classes)"""
     member_counts: npt.NDArray[np.int64]
     """(n_person_rows, n_classes * n_kinds)"""
+    ties: npt.NDArray[np.int64] = np.empty((4, 0), np.int64)
+    """(4, n_places), see `nested_ties`."""
 
 
 class Drawn(NamedTuple):
@@ -85,6 +93,8 @@ class Drawn(NamedTuple):
     """(n_records,)"""
     m: npt.NDArray[np.int16]
     """(n_members,): cell by cell, record by record, person by person."""
+    own_rows: npt.NDArray[np.int32] = np.empty((0, 0), np.int32)
+    """(n_members, n_person_keys): rows of phi of the members' own draws; (0, 0) without ties."""
 
 
 @kernel
@@ -137,26 +147,17 @@ def class_masses(product, first, last, person, times, table, mass):
             value += times[e] * math.log(max(table[person[e], g], 1e-300))
         mass[g] = value
         largest = max(largest, value)
-    total = 0.0
-    for g in range(n_classes):
-        mass[g] = math.exp(mass[g] - largest)
-        total += mass[g]
-    return total
+    return from_logs(mass, largest)
 
 
 @device
-def draw_one(generator, mass, total):
-    """Draw an index in proportion to `mass`, whose sum is `total`."""
-    mark = uniform(generator) * total
-    chosen = 0
+def from_logs(mass, largest):
+    """Turn logarithms into shares of the largest one, in place; return their sum."""
+    total = 0.0
     for k in range(mass.shape[0]):
-        if mass[k] > 0.0:
-            # The last one with mass stands in where rounding runs past the end.
-            chosen = k
-            if mark < mass[k]:
-                break
-            mark -= mass[k]
-    return chosen
+        mass[k] = math.exp(mass[k] - largest)
+        total += mass[k]
+    return total
 
 
 @device
@@ -195,8 +196,8 @@ def allocate(key, sweep, first, last, households, weights, table, drawn, tally):
     Adds to tally: Tally.
     """
     rows, starts, member_starts, person, times, token_starts, persons = households
-    pi, omega, lam, phi = weights
-    sizes, member_sizes, counts, member_counts = tally
+    pi, omega, lam, phi, _ties = weights
+    sizes, member_sizes, counts, member_counts, _tie_counts = tally
     n_keys = rows.shape[1]
     n_person_keys = persons.shape[1]
     n_classes, n_kinds = omega.shape
@@ -228,14 +229,7 @@ def allocate(key, sweep, first, last, households, weights, table, drawn, tally):
                 if end - begin > 1 or g != last_g:
                     kind_total = kind_masses(persons[p], g, omega, phi, kinds)
                 for _ in range(times[e]):
-                    mark = float(next_bits(generator)) * _INV32 * kind_total
-                    m = 0
-                    for s in range(n_kinds):
-                        if kinds[s] > 0.0:
-                            m = s
-                            if mark < kinds[s]:
-                                break
-                            mark -= kinds[s]
+                    m = locate(kinds, float(next_bits(generator)) * _INV32 * kind_total)
                     drawn.m[place] = m
                     place += 1
                     member_sizes[g, m] += 1
@@ -249,7 +243,7 @@ def allocate(key, sweep, first, last, households, weights, table, drawn, tally):
 def count(households, drawn, tally):
     """Add all records to the tally, given their classes."""
     rows, starts, member_starts, person, times, token_starts, persons = households
-    sizes, member_sizes, counts, member_counts = tally
+    sizes, member_sizes, counts, member_counts, _tie_counts = tally
     n_kinds = member_sizes.shape[1]
     for i in range(rows.shape[0]):
         place = token_starts[i]
@@ -363,23 +357,6 @@ def probabilities(households, pi, lam, table, out):
 
 
 @device
-def draw_level(generator, profiles, component, first, end):
-    """Draw a row [first, end) of a component's profile."""
-    total = 0.0
-    for r in range(first, end):
-        total += profiles[r, component]
-    mark = uniform(generator) * total
-    chosen = first
-    for r in range(first, end):
-        if profiles[r, component] > 0.0:
-            chosen = r
-            if mark < profiles[r, component]:
-                break
-            mark -= profiles[r, component]
-    return chosen
-
-
-@device
 def draw_listed(generator, profiles, component, levels, first, end):
     """Draw one of the rows levels[first:end] of a component's profile."""
     total = 0.0
@@ -395,90 +372,6 @@ def draw_listed(generator, profiles, component, levels, first, end):
                 break
             mark -= share
     return chosen
-
-
-@kernel
-def complete(
-    key,
-    sweep,
-    purpose,
-    attempt,
-    which,
-    roles,
-    weights,
-    offsets,
-    first_rows,
-    n_levels,
-    n_members,
-    rows,
-    role_of,
-    members,
-    drawn_g,
-    drawn_m,
-):
-    """Draw what is missing of households, in place; with nothing known they are new ones.
-
-    which (n,): number of each household, which addresses its random numbers together with
-    `attempt`; roles: Roles; first_rows (n_person_keys, n_roles) and n_levels (n_person_keys,): the
-    rows of phi; n_members (n,): -1 where the composition is missing, and all members with it; rows
-    (n, n_household_keys): rows of lam, -1 where missing, the composition first; role_of (n,
-    n_slots): role of each member; members (n, n_slots, n_person_keys): rows of phi, -1 where
-    missing, and for the key that holds the role. Classes are drawn given what is known, then the
-    missing keys given the classes. Slots beyond the size are left. Into drawn_g (n,) and drawn_m
-    (n, n_slots): the classes.
-    """
-    pi, omega, lam, phi = weights
-    n_classes, n_kinds = omega.shape
-    n_keys = rows.shape[1]
-    n_person_keys = members.shape[2]
-    generator = np.zeros(GENERATOR_SIZE, np.uint32)
-    mass = np.empty(n_classes)
-    kinds = np.empty(n_kinds)
-    for i in range(rows.shape[0]):
-        seek(generator, key, which[i], sweep, purpose)
-        generator[0] = attempt << 16
-        largest = -np.inf
-        for g in range(n_classes):
-            value = math.log(max(pi[g], 1e-300))
-            for k in range(n_keys):
-                if rows[i, k] >= 0:
-                    value += math.log(max(lam[rows[i, k], g], 1e-300))
-            for j in range(n_members[i]):
-                known = False
-                for k in range(n_person_keys):
-                    known = known or members[i, j, k] >= 0
-                if known:
-                    total = 0.0
-                    for m in range(n_kinds):
-                        term = omega[g, m]
-                        for k in range(n_person_keys):
-                            if members[i, j, k] >= 0:
-                                term *= phi[members[i, j, k], g * n_kinds + m]
-                        total += term
-                    value += math.log(max(total, 1e-300))
-            mass[g] = value
-            largest = max(largest, value)
-        total = 0.0
-        for g in range(n_classes):
-            mass[g] = math.exp(mass[g] - largest)
-            total += mass[g]
-        g = draw_one(generator, mass, total)
-        drawn_g[i] = g
-        for k in range(n_keys):
-            if rows[i, k] < 0:
-                rows[i, k] = draw_level(generator, lam, g, offsets[k], offsets[k + 1])
-        if n_members[i] < 0:
-            n_members[i] = fill_roles(generator, rows[i, 0] - offsets[0], roles, role_of[i])
-        for j in range(n_members[i]):
-            total = kind_masses(members[i, j], g, omega, phi, kinds)
-            m = draw_one(generator, kinds, total)
-            drawn_m[i, j] = m
-            for k in range(n_person_keys):
-                if members[i, j, k] < 0 and k != roles.key:
-                    first = first_rows[k, role_of[i, j]]
-                    members[i, j, k] = draw_level(
-                        generator, phi, g * n_kinds + m, first, first + n_levels[k]
-                    )
 
 
 @kernel
@@ -552,24 +445,3 @@ def draw_within(
                         members[draw, j, k] = draw_listed(
                             generator, weights.phi, component, levels, starts[t], starts[t + 1]
                         )
-
-
-@kernel
-def count_completed(rows, members, drawn_g, drawn_m, which, tally):
-    """Add the households of which `which` (n,) is true to the tally; see `complete`."""
-    sizes, member_sizes, counts, member_counts = tally
-    n_kinds = member_sizes.shape[1]
-    for i in range(rows.shape[0]):
-        if not which[i]:
-            continue
-        g = drawn_g[i]
-        sizes[g] += 1
-        for k in range(rows.shape[1]):
-            counts[rows[i, k], g] += 1
-        for j in range(members.shape[1]):
-            m = drawn_m[i, j]
-            if m >= 0:
-                member_sizes[g, m] += 1
-                for k in range(members.shape[2]):
-                    if members[i, j, k] >= 0:
-                        member_counts[members[i, j, k], g * n_kinds + m] += 1

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unikat.kernels.jit import device, kernel
-from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_ROLES, seek, uniform
+from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_ROLES, draw_one, seek
 
 
 class Roles(NamedTuple):
@@ -32,7 +32,7 @@ class Roles(NamedTuple):
     sizes: npt.NDArray[np.float64]
     """(n_sizes,): law of the size of the others, but for those that are listed."""
     shares: npt.NDArray[np.float64]
-    """(n_roles,): law of the role of each of their members."""
+    """(n_roles,): law of the role of each of their members, but for `once`."""
     listed: npt.NDArray[np.float64]
     """(n_listed,): probability of each listed composition under that law."""
     rest: float
@@ -42,6 +42,8 @@ class Roles(NamedTuple):
     allowed: npt.NDArray[np.bool_]
     """(n_codes + 1, n_roles): the roles that each code of the role stands for, itself unless roles
     are grouped; the last row is that of the code -1, missing."""
+    once: int
+    """The role that all others have exactly once, its share 0; -1 if there is none."""
 
 
 class States(NamedTuple):
@@ -60,15 +62,7 @@ class States(NamedTuple):
 @device
 def draw_place(generator, weights):
     """Draw an index in proportion to its weight."""
-    mark = uniform(generator) * weights.sum()
-    chosen = 0
-    for k in range(weights.shape[0]):
-        if weights[k] > 0.0:
-            chosen = k
-            if mark < weights[k]:
-                break
-            mark -= weights[k]
-    return chosen
+    return draw_one(generator, weights, weights.sum())
 
 
 @device
@@ -95,10 +89,39 @@ def fill_roles(generator, level, roles, role_of):
         n = draw_place(generator, roles.sizes) + roles.least
         n_each[:] = 0
         for j in range(n):
-            role_of[j] = draw_place(generator, roles.shares)
+            first = j == 0 and roles.once >= 0
+            role_of[j] = roles.once if first else draw_place(generator, roles.shares)
             n_each[role_of[j]] += 1
         if not is_listed(roles, n_each):
             return n
+
+
+@device
+def fill_others(roles, codes, person, n, g, table, without, at):
+    """Sum over the role vectors of a household's members as if no composition were listed.
+
+    codes (n_slots,) and person (n_slots,): see `over_roles`. Into without (n,): each member's sum
+    over the roles but the one that everybody has once; into at (n,): the product with member j in
+    that role. Returns the sum.
+    """
+    for j in range(n):
+        without[j] = 0.0
+        for r in range(roles.shares.shape[0]):
+            if roles.allowed[codes[j], r]:
+                without[j] += roles.shares[r] * table[person[j], r, g]
+    ways = roles.sizes[n - roles.least]
+    if roles.once < 0:
+        return ways * math.gamma(n + 1.0) * np.prod(without[:n])
+    total = 0.0
+    for j in range(n):
+        at[j] = 0.0
+        if roles.allowed[codes[j], roles.once]:
+            at[j] = table[person[j], roles.once, g]
+            for i in range(n):
+                if i != j:
+                    at[j] *= without[i]
+        total += at[j]
+    return ways * math.gamma(float(n)) * total
 
 
 @kernel
@@ -128,6 +151,7 @@ def over_roles(
             orders[c] *= math.gamma(roles.members[c, r] + 1.0)
     n_each = np.zeros(n_roles, np.int64)
     choice = np.empty(n_roles)
+    without, at = np.empty(person.shape[1]), np.empty(person.shape[1])
     for i in range(rows.shape[0]):
         n = 0
         while n < person.shape[1] and person[i, n] >= 0:
@@ -150,13 +174,7 @@ def over_roles(
         rest[:] = 0.0
         if roles.rest > 0.0:
             for g in range(n_classes):
-                rest[g] = roles.sizes[n - roles.least] * math.gamma(n + 1.0)
-                for j in range(n):
-                    one = 0.0
-                    for r in range(n_roles):
-                        if roles.allowed[role_of[i, j], r]:
-                            one += roles.shares[r] * table[person[i, j], r, g]
-                    rest[g] *= one
+                rest[g] = fill_others(roles, role_of[i], person[i], n, g, table, without, at)
         mass[:] = 0.0
         for s in range(states.starts[n], states.starts[n + 1]):
             c = states.level[s]
@@ -194,14 +212,16 @@ def over_roles(
                 state = states.before[state, role_of[i, j]]
             continue
         known = role_of[i].copy()
+        fill_others(roles, known, person[i], n, g, table, without, at)
         while True:
             n_each[:] = 0
+            once = draw_place(generator, at[:n]) if roles.once >= 0 else -1
             for j in range(n):
                 for r in range(n_roles):
                     choice[r] = 0.0
                     if roles.allowed[known[j], r]:
                         choice[r] = roles.shares[r] * table[person[i, j], r, g]
-                role_of[i, j] = draw_place(generator, choice)
+                role_of[i, j] = roles.once if j == once else draw_place(generator, choice)
                 n_each[role_of[i, j]] += 1
             if not is_listed(roles, n_each):
                 break

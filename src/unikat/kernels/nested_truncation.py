@@ -18,6 +18,14 @@ import numpy.typing as npt
 from unikat.kernels.household_rules import first_broken
 from unikat.kernels.jit import device, kernel
 from unikat.kernels.nested_roles import Roles, fill_roles
+from unikat.kernels.nested_ties import (
+    GIVEN,
+    Ties,
+    count_value,
+    draw_instead,
+    draw_tied,
+    only_head,
+)
 from unikat.kernels.random import (
     GENERATOR_SIZE,
     PURPOSE_HOUSEHOLDS,
@@ -25,6 +33,7 @@ from unikat.kernels.random import (
     next_bits,
     seek,
 )
+from unikat.kernels.weights import fill_alias
 from unikat.kernels.zeros import find
 
 _INV32 = 1.0 / 4294967296.0
@@ -45,6 +54,8 @@ class Law(NamedTuple):
     """(n_classes, n_household_rows): running sums within each key."""
     phi: npt.NDArray[np.float64]
     """(n_classes * n_kinds, n_person_rows): running sums within each key."""
+    ties: npt.NDArray[np.float64]
+    """(3, n_places): the table of ties."""
 
 
 class Shape(NamedTuple):
@@ -57,6 +68,7 @@ class Shape(NamedTuple):
     n_levels: npt.NDArray[np.int64]
     """(n_person_keys,)"""
     roles: Roles
+    ties: Ties
     n_slots: int
     lead: int
     """The person key that is drawn first; -1 if no rule reads one, or it is drawn given a role."""
@@ -79,40 +91,21 @@ class Found(NamedTuple):
     """(n_classes * n_kinds, n_person_rows)"""
     leads: npt.NDArray[np.int64]
     """(n_classes, n_lead): members whose class was not drawn."""
+    ties: npt.NDArray[np.int64]
+    """(4, n_places), see `nested_ties`."""
 
 
-@device
-def fill_alias(weights, cut, alias, small, large):
-    """Fill alias tables of weights (n,) (Walker; Vose); small and large (n,) are room."""
-    n = weights.shape[0]
-    total = 0.0
-    for k in range(n):
-        total += weights[k]
-    n_small = 0
-    n_large = 0
-    for k in range(n):
-        cut[k] = weights[k] * (n / max(total, 1e-300))
-        alias[k] = k
-        if cut[k] < 1.0:
-            small[n_small] = k
-            n_small += 1
-        else:
-            large[n_large] = k
-            n_large += 1
-    while n_small > 0 and n_large > 0:
-        n_small -= 1
-        low = small[n_small]
-        high = large[n_large - 1]
-        alias[low] = high
-        cut[high] -= 1.0 - cut[low]
-        if cut[high] < 1.0:
-            n_large -= 1
-            small[n_small] = high
-            n_small += 1
-    for s in range(n_small):
-        cut[small[s]] = 2.0
-    for s in range(n_large):
-        cut[large[s]] = 2.0
+class Listed(NamedTuple):
+    """Impossible households one by one, as far as they were drawn; -1 elsewhere."""
+
+    g: npt.NDArray[np.int16]
+    """(n,): class; (0,) if they are not listed."""
+    rows: npt.NDArray[np.int32]
+    """(n, n_household_keys): rows of lam."""
+    m: npt.NDArray[np.int16]
+    """(n, n_slots): classes of the members whose keys were drawn."""
+    persons: npt.NDArray[np.int32]
+    """(n, n_slots, n_person_keys): rows of phi of their own draws."""
 
 
 @kernel
@@ -167,11 +160,13 @@ def draw_kinds(generator, law, g, n_members, leads, kinds):
 
 
 @kernel
-def simulate(key, sweep, purpose, first, end, target, sign, law, shape, rules, scratch, found):
+def simulate(
+    key, sweep, purpose, first, end, target, sign, law, shape, rules, scratch, found, listed, at
+):
     """Simulate the households [first, end), until `target` possible ones have come.
 
-    Adds `sign` for all that is drawn of an impossible one to found: Found. Returns the number of
-    possible households and the number of all.
+    Adds `sign` for all that is drawn of an impossible one to found: Found, and lists them in
+    listed: Listed from place `at` on. Returns the number of possible households and of all.
     """
     offsets = shape.offsets
     first_rows = shape.first_rows
@@ -188,6 +183,8 @@ def simulate(key, sweep, purpose, first, end, target, sign, law, shape, rules, s
     role_of = np.zeros(shape.n_slots, np.int64)
     leads = np.zeros(shape.n_slots, np.int64)
     kinds = np.zeros(shape.n_slots, np.int64)
+    ties = shape.ties
+    origins = np.full((*members.shape, 3), -1, np.int64)
     n_possible = 0
     for t in range(first, end):
         seek(generator, key, t, sweep, purpose)
@@ -199,6 +196,11 @@ def simulate(key, sweep, purpose, first, end, target, sign, law, shape, rules, s
         composition = pick - g * n_first
         n_members = fill_roles(generator, composition, roles, role_of)
         codes[0] = n_members - roles.least
+        head = only_head(role_of, n_members, ties.head)
+        if head > 0:
+            # The head comes first, since values of the others depend on the head's.
+            role_of[head] = role_of[0]
+            role_of[0] = ties.head
         if roles.key >= 0:
             members[:n_members, roles.key] = role_of[:n_members]
         have_kinds = False
@@ -229,9 +231,28 @@ def simulate(key, sweep, purpose, first, end, target, sign, law, shape, rules, s
                     for j in range(n_members):
                         start = first_rows[k, role_of[j]]
                         stop = start + shape.n_levels[k]
+                        origins[j, k] = -1
+                        tied = -1
+                        if head >= 0 and j > 0 and ties.first[k, role_of[j]] >= 0:
+                            tied = ties.first[k, role_of[j]]
+                            tied += members[0, k] * (shape.n_levels[k] + 1)
+                            level = draw_tied(generator, law.ties[GIVEN], tied, shape.n_levels[k])
+                            origins[j, k, 0] = tied + 1 + level
+                            if level >= 0:
+                                members[j, k] = level
+                                continue
                         running = law.phi[g * n_kinds + kinds[j]]
                         mark = float(next_bits(generator)) * _INV32 * running[stop - 1]
-                        members[j, k] = find(running, start, stop, mark) - start
+                        level = find(running, start, stop, mark) - start
+                        if tied >= 0:
+                            origins[j, k, 1] = tied + 1 + level
+                            other = draw_instead(
+                                generator, law.ties, tied, level, shape.n_levels[k]
+                            )
+                            if other >= 0:
+                                level = other
+                                origins[j, k, 2] = tied + 1 + level
+                        members[j, k] = level
             broken = first_broken(rules, stage, codes, members, n_members, scratch)
             if broken >= 0:
                 break
@@ -241,24 +262,46 @@ def simulate(key, sweep, purpose, first, end, target, sign, law, shape, rules, s
             if n_possible == target:
                 return n_possible, t + 1 - first
             continue
+        in_list = at < listed.g.shape[0]
+        if in_list:
+            if not have_kinds and lead >= 0 and stage >= shape.lead_stage:
+                draw_kinds(generator, law, g, n_members, leads, kinds)
+            listed.g[at] = g
+            listed.rows[at, 0] = composition
         found.sizes[g] += sign
         found.counts[g, composition] += sign
         for place in range(rules.house_first[stage + 1]):
             k = rules.house_keys[place]
             if k > 0:
                 found.counts[g, offsets[k] + codes[k]] += sign
+                if in_list:
+                    listed.rows[at, k] = offsets[k] + codes[k]
         if have_kinds:
             for j in range(n_members):
                 c = g * n_kinds + kinds[j]
                 found.member_sizes[g, kinds[j]] += sign
+                if in_list:
+                    listed.m[at, j] = kinds[j]
                 for place in range(rules.person_first[stage + 1]):
                     k = rules.person_keys[place]
-                    if k != roles.key:
-                        row = first_rows[k, role_of[j]] + members[j, k]
+                    if k == roles.key:
+                        continue
+                    row = first_rows[k, role_of[j]] + members[j, k]
+                    if origins[j, k, 0] >= 0:
+                        origin, drawn, instead = origins[j, k]
+                        count_value(origin, drawn, instead, sign, found.ties)
+                        row = ties.base[drawn] if drawn >= 0 else -1
+                    if row >= 0:
                         found.member_counts[c, row] += sign
+                        if in_list:
+                            listed.persons[at, j, k] = row
         elif lead >= 0 and stage >= shape.lead_stage:
             for j in range(n_members):
                 found.leads[g, leads[j]] += sign
+                if in_list:
+                    listed.m[at, j] = kinds[j]
+                    listed.persons[at, j, lead] = first_rows[lead, 0] + leads[j]
+        at += int(in_list)
     return n_possible, end - first
 
 
@@ -290,3 +333,21 @@ def share_out(key, sweep, first_row, law, found):
                 found.member_sizes[g, m] += taken
                 found.member_counts[g * n_kinds + m, first_row + x] += taken
                 left -= taken
+
+
+@kernel
+def over_compositions(n_each, weight, head, factor, out):
+    """Add sum_s weight[s, g] sum_h head[h, g] prod_r factor[r, h, g]^n_each[s, r] to out.
+
+    out (n_classes,); n_each (n, n_groups): members by group of roles; weight (n, n_classes); head
+    (n_types, n_classes); factor (n_groups, n_types, n_classes).
+    """
+    n_places, n_classes = head.shape
+    for s in range(n_each.shape[0]):
+        for h in range(n_places):
+            for g in range(n_classes):
+                product = weight[s, g] * head[h, g]
+                for r in range(n_each.shape[1]):
+                    for _ in range(n_each[s, r]):
+                        product *= factor[r, h, g]
+                out[g] += product

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from unikat.kernels.base_measure import log_effect_integral
 from unikat.kernels.jit import device, kernel
-from unikat.kernels.poisson_normal import log_rate_integral
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_PARTITION, seek, uniform
 
 _MANY_RECORDS = 8
@@ -42,7 +42,7 @@ def pick_pair(generator, counts):
 
 
 @device
-def deal(generator, counts, log_base, mean, variance, members, side, split):
+def deal(generator, counts, log_base, base, members, side, split):
     """Deal the members out to the sides of the first two of them, one after another.
 
     Chances are in proportion to a side's size and the likelihood at an estimate of its value
@@ -51,12 +51,12 @@ def deal(generator, counts, log_base, mean, variance, members, side, split):
     exposure and size of each side.
     """
     # As many records as the prior is worth, at its mean.
-    extra = min(1.0, 1.0 / variance)
+    extra = min(1.0, 1.0 / base.variance)
     records, exposure, size = np.zeros(2), np.zeros(2), np.ones(2)
     for s in range(2):
         records[s] = counts[members[s]]
         exposure[s] = math.exp(log_base[members[s]])
-    prior_exposure = extra * math.exp(-mean)
+    prior_exposure = extra * math.exp(-base.mean)
     log_chance = 0.0
     for large in (True, False):
         for x in range(2, members.shape[0]):
@@ -82,7 +82,7 @@ def deal(generator, counts, log_base, mean, variance, members, side, split):
 
 
 @kernel
-def split_merge(key, sweep, n_tries, counts, log_base, mass, mean, variance, cluster, n_clusters):
+def split_merge(key, sweep, n_tries, counts, log_base, mass, base, cluster, n_clusters):
     """Propose to split the cluster of two cells, or to merge their two; cluster in place.
 
     Metropolis-Hastings on the partition alone, with probability Gamma(m) / Gamma(m + n_cells)
@@ -113,14 +113,14 @@ def split_merge(key, sweep, n_tries, counts, log_base, mass, mean, variance, clu
                 n += 1
         split = a == b
         log_chance, records, exposure, size = deal(
-            generator, counts, log_base, mean, variance, members, side, split
+            generator, counts, log_base, base, members, side, split
         )
         log_ratio = math.log(mass) + math.lgamma(size[0]) + math.lgamma(size[1])
         log_ratio -= math.lgamma(size[0] + size[1])
         for s in range(2):
-            log_ratio += log_rate_integral(records[s], math.log(exposure[s]), mean, variance)
-        log_ratio -= log_rate_integral(
-            records[0] + records[1], math.log(exposure[0] + exposure[1]), mean, variance
+            log_ratio += log_effect_integral(records[s], math.log(exposure[s]), base)
+        log_ratio -= log_effect_integral(
+            records[0] + records[1], math.log(exposure[0] + exposure[1]), base
         )
         log_ratio -= log_chance
         if not split:

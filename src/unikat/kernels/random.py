@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from unikat.kernels.jit import device
+from unikat.kernels.jit import device, leaf
 
 GENERATOR_SIZE = 12
 
@@ -61,6 +61,7 @@ PURPOSE_NEIGHBOURS = 37
 PURPOSE_ORDER = 38
 PURPOSE_THIN = 39
 PURPOSE_SEATS = 40
+PURPOSE_TIES = 41
 
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)
@@ -128,6 +129,26 @@ def uniform(generator):
     high = next_bits(generator) >> np.uint64(5)
     low = next_bits(generator) >> np.uint64(6)
     return (float(high) * 67108864.0 + float(low) + 0.5) * _INV53
+
+
+@leaf
+def locate(mass, mark):
+    """Index at `mark` in the running sum of `mass`, (n,)."""
+    chosen = 0
+    for k in range(mass.shape[0]):
+        if mass[k] > 0.0:
+            # The last one with mass stands in where rounding runs past the end.
+            chosen = k
+            mark -= mass[k]
+            if mark < 0.0:
+                break
+    return chosen
+
+
+@device
+def draw_one(generator, mass, total):
+    """Draw an index in proportion to `mass`, whose sum is `total`."""
+    return locate(mass, uniform(generator) * total)
 
 
 @device

@@ -29,46 +29,56 @@ from unikat.kernels.random import (
 _INV32 = 1.0 / 4294967296.0
 
 
+@device
+def fill_alias(weights, cut, alias, small, large):
+    """Fill alias tables of weights (n,) (Walker; Vose), and return their sum.
+
+    small and large (n,) are room.
+    """
+    n = weights.shape[0]
+    total = 0.0
+    for k in range(n):
+        total += weights[k]
+    n_small = 0
+    n_large = 0
+    for k in range(n):
+        cut[k] = weights[k] * (n / max(total, 1e-300))
+        alias[k] = k
+        if cut[k] < 1.0:
+            small[n_small] = k
+            n_small += 1
+        else:
+            large[n_large] = k
+            n_large += 1
+    while n_small > 0 and n_large > 0:
+        n_small -= 1
+        low = small[n_small]
+        high = large[n_large - 1]
+        alias[low] = high
+        cut[high] -= 1.0 - cut[low]
+        if cut[high] < 1.0:
+            n_large -= 1
+            small[n_small] = high
+            n_small += 1
+    for s in range(n_small):
+        cut[small[s]] = 2.0
+    for s in range(n_large):
+        cut[large[s]] = 2.0
+    return total
+
+
 @kernel
 def base_tables(theta, weights, base, cut, alias):
-    """Fill `base` (n_rows,) and the alias tables of weights[k] * theta[r, k] (Walker; Vose)."""
+    """Fill `base` (n_rows,) and the alias tables of weights[k] * theta[r, k]."""
     n_rows, n_components = theta.shape
-    scaled = np.empty(n_components)
+    scaled, room = np.empty(n_components), np.empty(n_components)
     small = np.empty(n_components, np.int64)
     large = np.empty(n_components, np.int64)
     for r in range(n_rows):
-        total = 0.0
         for k in range(n_components):
             scaled[k] = weights[k] * theta[r, k]
-            total += scaled[k]
-        base[r] = total
-        n_small = 0
-        n_large = 0
-        for k in range(n_components):
-            scaled[k] *= n_components / max(total, 1e-300)
-            if scaled[k] < 1.0:
-                small[n_small] = k
-                n_small += 1
-            else:
-                large[n_large] = k
-                n_large += 1
-        while n_small > 0 and n_large > 0:
-            n_small -= 1
-            low = small[n_small]
-            high = large[n_large - 1]
-            cut[r, low] = scaled[low]
-            alias[r, low] = high
-            scaled[high] -= 1.0 - scaled[low]
-            if scaled[high] < 1.0:
-                n_large -= 1
-                small[n_small] = high
-                n_small += 1
-        for s in range(n_small):
-            cut[r, small[s]] = 2.0
-            alias[r, small[s]] = small[s]
-        for s in range(n_large):
-            cut[r, large[s]] = 2.0
-            alias[r, large[s]] = large[s]
+        base[r] = fill_alias(scaled, room, alias[r], small, large)
+        cut[r] = room
 
 
 @device

@@ -97,7 +97,7 @@ def compared_models(spec: ComparisonSpec) -> tuple[Named, ...]:
     options: list[str] = []
     for text in spec.models:
         asked = ModelSpec.of(text)
-        model = _of_persons(asked)
+        model = build_model(asked.name, asked.options)
         known = [field.name for field in fields(model)]
         options += known
         if path is None or path.option not in known:
@@ -151,15 +151,5 @@ def models_by_label(texts: Sequence[str]) -> dict[str, AnyModel]:
         named = ModelSpec.of(text)
         if named.label in models:
             raise SpecError(f"The model {named.label!r} is named more than once.")
-        models[named.label] = _of_persons(named)
+        models[named.label] = build_model(named.name, named.options)
     return models
-
-
-def _of_persons(asked: ModelSpec) -> Any:
-    """Make a model that can stand beside others, whose units are persons."""
-    if asked.name in OF_HOUSEHOLDS:
-        raise SpecError(
-            f"The model {asked.name!r} is one of households and not of persons, so it cannot "
-            "stand beside others; fit it with unikat assess."
-        )
-    return build_model(asked.name, asked.options)

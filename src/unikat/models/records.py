@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64, Int32, Int64
+from unikat._typing import Float64, Int32, Int64, UInt32
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.kernels.mixture import Records
@@ -171,9 +171,13 @@ def start_classes(data: MixtureData, stream: Stream, most: int | None = None) ->
 
 def generator_of(stream: Stream, purpose: int) -> np.random.Generator:
     """Generator of a sweep for what is drawn outside kernels; purposes count from 1."""
-    key = int.from_bytes(chain_key(stream.seed, stream.chain).tobytes(), "little")
-    counter = [0, 0, purpose, stream.sweep]
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+    return generator_at(chain_key(stream.seed, stream.chain), stream.sweep, purpose)
+
+
+def generator_at(key: UInt32, sweep: int, purpose: int) -> np.random.Generator:
+    """As `generator_of`, by the key of a chain."""
+    number = int.from_bytes(key.tobytes(), "little")
+    return np.random.Generator(np.random.Philox(key=number, counter=[0, 0, purpose, sweep]))
 
 
 def in_parts(work: Callable[[int, int, int], None], n: int, n_parts: int) -> None:

@@ -39,7 +39,7 @@ def told(law: Law, limit: Limit, level: float, *, every: bool) -> tuple[bool, Va
     """
     tau1 = float(law.means.mean())
     needed = (1.0 + level) / 2.0
-    if limit.measure in ("r1", "records"):
+    if limit.plain in ("r1", "records"):
         return _of_records(law, limit, tau1, every)
     if not limit.of_interval:
         by_state = law.means if limit.plain == "tau1_estimate" else law.cumulants[:, 0]
@@ -72,7 +72,7 @@ def _of_records(law: Law, limit: Limit, tau1: float, every: bool) -> tuple[bool,
     error = r1.std(axis=0, ddof=1) / math.sqrt(len(r1)) if len(r1) > 1 else np.inf
 
     def measure(risks: Float64) -> float:
-        if limit.measure == "r1":
+        if limit.plain == "r1":
             return float(risks.max(initial=0.0))
         return float((risks > (limit.above or 0.0)).sum())
 

@@ -7,7 +7,7 @@ holds. Of ordered keys the groups are bands of adjacent levels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import count, pairwise
 from math import inf
 
@@ -76,14 +76,15 @@ def steers(name: str) -> bool:
     return bool(_CONTROL.search(name) or _FORMULA.match(name))
 
 
-def check_group_name(key: Key, name: str) -> None:
-    """Refuse a name that somebody gave to a group and that no file should hold (SpecError)."""
-    if steers(name) or len(name) > _LONGEST_GIVEN:
-        raise SpecError(
-            f"Key {key.name!r}, recoding: {brief(name)!r} cannot be the name of a group: it has "
-            f"more than {_LONGEST_GIVEN:,} characters, or control characters, or a spreadsheet "
-            "would run it as a formula. Give the group another name."
-        )
+def check_group_names(key: Key, names: Iterable[str]) -> None:
+    """Refuse names that somebody gave to groups and that no file should hold (SpecError)."""
+    for name in names:
+        if steers(name) or len(name) > _LONGEST_GIVEN:
+            raise SpecError(
+                f"Key {key.name!r}, recoding: {brief(name)!r} cannot be the name of a group: it "
+                f"has more than {_LONGEST_GIVEN:,} characters, or control characters, or a "
+                "spreadsheet would run it as a formula. Give the group another name."
+            )
 
 
 def joined_name(
@@ -198,7 +199,7 @@ def bands(key: Key, counts: Int64, share: float, apart: Set[int] = frozenset()) 
     for place, band in enumerate(found):
         if len(band) > 1:
             ends = (place == 0, place == len(found) - 1)
-            name = _band_name(key, band, ends) or joined_name(
+            name = band_name(key, band, ends) or joined_name(
                 [key.labels[code] for code in band], is_band=True, taken=taken
             )
             taken.add(name)
@@ -207,8 +208,16 @@ def bands(key: Key, counts: Int64, share: float, apart: Set[int] = frozenset()) 
     return group_of
 
 
-def _band_name(key: Key, band: list[int], ends: tuple[bool, bool]) -> str | None:
-    """What a band of numbers, or of spans of numbers, is called; None of other levels."""
+def band_name(key: Key, band: list[int], ends: tuple[bool, bool]) -> str | None:
+    """What a band of numbers, or of spans of numbers, is called; None of other levels.
+
+    Parameters
+    ----------
+    key, band
+        The key, and the codes of adjacent levels, from the lowest.
+    ends
+        Whether the band has the lowest and the highest level of the key.
+    """
     views = views_of(key)
     if key.binning is not None or not views:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,6 +42,15 @@ _RARE = (0.01, 0.02, 0.05, 0.1)
 _MOST_REST = 0.25
 """Share of the records that rare levels of a key without order have together at most: a group of
 what has nothing in common tells nothing."""
+_FEW = 8
+"""Levels without order up to which the common ones may stand against all others, as married
+against the rest; of more the rest has nothing in common."""
+_MOST_AGAINST = 0.5
+"""Share of the records that these others have together at most."""
+OUT_COUNTS, BASIC_COUNTS = 2.0, 100.0
+"""As how many keys that lose everything the search counts one that it leaves out of its own accord;
+and an age or a key of two values such as sex, which no office leaves out as long as anything else
+is left to do."""
 _COARSE = 0.25
 """That of the coarsest bands."""
 _TAIL = 1
@@ -61,12 +71,17 @@ class Choices:
     """Bits of the key as it is."""
     coarser: Bool = field(repr=False)
     """(n, n): whether the first is coarser than the second, or the same."""
+    out_counts: float = 1.0
+    """As how many keys that lose everything the search counts this one where it is left out; at
+    least 1."""
 
     @classmethod
-    def of(cls, recodings: Sequence[KeyRecoding], counts: Int64) -> Choices:
+    def of(
+        cls, recodings: Sequence[KeyRecoding], counts: Int64, out_counts: float = 1.0
+    ) -> Choices:
         """Put recodings of a key in order; of those that do the same the first stays.
 
-        counts (n_levels,): records of each level.
+        counts (n_levels,): records of each level; out_counts: of the field of this name.
         """
         whole = entropy(counts)
         lost = [whole - entropy(_joined(one, counts)) for one in recodings]
@@ -81,6 +96,7 @@ class Choices:
             lost=np.maximum(np.array([lost[i] for i in kept]), 0.0),
             entropy=whole,
             coarser=np.array([[one.is_coarser(other) for other in chosen] for one in chosen]),
+            out_counts=out_counts,
         )
 
 
@@ -103,6 +119,7 @@ def choices(
     keep: Sequence[str] = (),
     there: Sequence[str] = (),
     apart: Mapping[str, Sequence[str]] | None = None,
+    fewest: float = 1.0,
 ) -> list[Choices]:
     """Recodings of every key of a table.
 
@@ -120,6 +137,8 @@ def choices(
         Keys that are not left out.
     apart
         Levels of some keys that no recoding joins with each other; these are not left out.
+    fewest
+        Records that each group is to have. A key without such a recoding keeps all of its own.
 
     Raises
     ------
@@ -145,7 +164,7 @@ def choices(
         )
     found = []
     for key, counts in zip(keys, level_counts(table), strict=True):
-        codes = codes_apart(key, (apart or {}).get(key.name, ()))
+        codes, out_counts = codes_apart(key, (apart or {}).get(key.name, ())), 1.0
         if key.name in keep:
             recodings = [unchanged(key)]
         elif given and key.name in given:
@@ -157,11 +176,25 @@ def choices(
                     recodings.append(recode_key(key, counts, rule))
         else:
             recodings = own_recodings(key, counts, codes)
+            out_counts = BASIC_COUNTS if _is_basic(key) else OUT_COUNTS
         check_apart(key, recodings, codes)
         stays = key.name in there or codes
         left = [one for one in recodings if one.key is not None or not stays]
-        found.append(Choices.of(left, counts))
+        full = [one for one in left if _smallest(one, counts) >= fewest]
+        found.append(Choices.of(full or left, counts, out_counts))
     return found
+
+
+def _smallest(one: KeyRecoding, counts: Int64) -> int:
+    """Records of the smallest group."""
+    joined = _joined(one, counts)
+    return int(joined[joined > 0].min(initial=counts.sum()))
+
+
+def _is_basic(key: Key) -> bool:
+    """Whether a key is an age, or has two values, as sex has: any file has them."""
+    valid, _ = valid_part(key)
+    return n_named(valid) <= 2 or Structure.of(valid).is_age
 
 
 def codes_apart(key: Key, levels: Sequence[str]) -> frozenset[int]:
@@ -179,10 +212,16 @@ def codes_apart(key: Key, levels: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def check_apart(key: Key, recodings: Sequence[KeyRecoding], codes: Set[int]) -> None:
-    """Refuse recodings that join levels which are to stay apart (SpecError)."""
+def check_apart(
+    key: Key, recodings: Sequence[KeyRecoding], codes: Set[int], *, told: bool = False
+) -> None:
+    """Refuse recodings that join levels which are to stay apart (SpecError).
+
+    A key that is left out joins all; among recodings to choose from it is passed over, if it is not
+    `told`.
+    """
     for one in recodings:
-        if one.key is not None and joins(one, codes):
+        if (told or one.key is not None) and joins(one, codes):
             raise SpecError(
                 f"Key {brief(key.name)!r}: the recoding {one.text} joins levels that "
                 f"{option('apart', key.name)} keeps apart; leave one of the two out."
@@ -213,7 +252,7 @@ def own_recodings(key: Key, counts: Int64, apart: Set[int] = frozenset()) -> lis
         if (one := _tried(key, counts, rule, apart)) is not None
         and 2 <= _n_groups(one) < n_named(key)
         and not joins(one, apart)
-        and _in_rest(one, counts) <= _MOST_REST
+        and _in_rest(one, counts) <= (_MOST_AGAINST if n_named(key) <= _FEW else _MOST_REST)
     ]
     different = [one for i, one in enumerate(found) if not any(_same(one, b) for b in found[:i])]
     whole = entropy(counts[: n_named(key)])
@@ -246,6 +285,8 @@ def _rules(structure: Structure, counts: Int64) -> list[str]:
         up = [f"level({n})" for n in range(1, paths.height + 1)]
         return [*up, *(f"local({share})" for share in _RARE)]
     shares = [f"rare({share})" for share in _RARE]
+    if not structure.order and n_named(key) <= _FEW:
+        shares += _against(counts[: n_named(key)])
     if structure.order:
         shares = [f"bands({share})" for share in (*_RARE, _COARSE)]
     intervals = numbers_of(key)
@@ -270,6 +311,29 @@ def _rules(structure: Structure, counts: Int64) -> list[str]:
         found = _number_rules(lows, counts)
     # Bands of single numbers that only the records make are none that a reader knows.
     return found if points and not few else [*found, *shares]
+
+
+def _against(counts: Int64) -> list[str]:
+    """Rules that leave the most common level, the two most common ones, ... and join all others.
+
+    Examples
+    --------
+    >>> _against(np.array([45, 35, 20]))
+    ['rare(0.4)']
+    """
+    falling = np.sort(counts / max(counts.sum(), 1))[::-1].tolist()
+    found = []
+    for kept, joined in pairwise(falling[:-1]):
+        # The shortest number between both shares.
+        digits = next((d for d in range(1, 7) if _above(joined, d) <= kept), None)
+        if digits is not None:
+            found.append(f"rare({number_shown(_above(joined, digits))})")
+    return found
+
+
+def _above(share: float, digits: int) -> float:
+    """The smallest number of so many decimals that is above a share."""
+    return float((math.floor(share * 10**digits) + 1) / 10**digits)
 
 
 def _tops(lows: Float64, counts: Int64) -> list[float]:

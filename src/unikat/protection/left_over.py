@@ -18,8 +18,8 @@ question to the same states.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from unikat.protection.recoded_law import recoded_exposure
 from unikat.protection.recoding import Recoding
 from unikat.protection.what_if import Posterior
 from unikat.risk.estimate import Summary
-from unikat.risk.exposure import Look
+from unikat.risk.exposure import Exposure, Look
 from unikat.risk.law import State, others
 from unikat.risk.predictive import Law
 
@@ -40,6 +40,10 @@ N_STATES = 128
 _MOST_BEFORE = 12
 """Columns among which the one is looked for that tells most of the next, where all are known."""
 _ALPHAS = (1e-3, 1e7)
+_NODES = 100
+"""Of log α, where it is drawn."""
+_USUAL = 20.0
+"""Median of α before anything is seen."""
 _NOTHING = np.full(3, np.nan)
 
 
@@ -78,40 +82,77 @@ class Share(NamedTuple):
             n_finer, n_context = _together(values, context), np.bincount(context)[context]
             # What the other records say; else each context would be predicted by itself.
             base = (n_both - n_finer + alpha * base) / (n_cell - n_context + alpha)
-            n_both, n_cell, alpha = n_finer, n_context, _best(values, context, base)
+            n_both, n_cell, alpha = n_finer, n_context, best(values, context, base)
         base = np.clip(base, 1e-12, 1.0 - 1e-12)
         return cls(n_both + alpha * base, n_cell - n_both + alpha * (1.0 - base))
 
 
 def _together(values: Int64, cell: Int64) -> Int64:
     """Records of the same cell and value as each one, (n,)."""
-    both = cell * (int(values.max()) + 1) + values
+    both = cell * (int(values.max(initial=0)) + 1) + values
     _, place, counts = np.unique(both, return_inverse=True, return_counts=True)
     found: Int64 = counts[place.ravel()].astype(np.int64)
     return found
 
 
-def _best(values: Int64, cell: Int64, base: Float64) -> float:
+def best(values: Int64, cell: Int64, base: Float64) -> float:
     """The α with which the cells are most probable, each a multinomial with Dirichlet shares."""
     from scipy.optimize import minimize_scalar
-    from scipy.special import gammaln
 
-    both = cell * (int(values.max()) + 1) + values
-    _, first, counts = np.unique(both, return_index=True, return_counts=True)
-    share, sizes = np.maximum(base[first], 1e-12), np.bincount(cell)
-    sizes = sizes[sizes > 0]
-
-    def cost(log: float) -> float:
-        alpha = np.exp(log)
-        found = (gammaln(alpha * share + counts) - gammaln(alpha * share)).sum()
-        return -float(found - (gammaln(alpha + sizes) - gammaln(alpha)).sum())
-
-    low, high = np.log(_ALPHAS)
-    return float(
-        np.exp(
-            minimize_scalar(cost, bounds=(low, high), method="bounded", options={"xatol": 0.02}).x
-        )
+    likelihood = Concentration.of(values, cell, base)
+    found = minimize_scalar(
+        lambda log: -likelihood.log(np.exp(log)),
+        bounds=np.log(_ALPHAS),
+        method="bounded",
+        options={"xatol": 0.02},
     )
+    return float(np.exp(found.x))
+
+
+class Concentration(NamedTuple):
+    """What cells tell of α."""
+
+    share: Float64
+    """(n_both,): b of each value that a cell has."""
+    counts: Int64
+    """(n_both,): records with it."""
+    sizes: Int64
+    """(n_cells,): records of each cell."""
+
+    @classmethod
+    def of(cls, values: Int64, cell: Int64, base: Float64) -> Concentration:
+        """Gather it; (n,) each, `base` b of the record's value in its cell."""
+        both = cell * (int(values.max(initial=0)) + 1) + values
+        _, first, counts = np.unique(both, return_index=True, return_counts=True)
+        sizes = np.bincount(cell)
+        return cls(np.maximum(base[first], 1e-12), counts, sizes[sizes > 0])
+
+    def log(self, alpha: float) -> float:
+        """Log-probability of the cells, up to a constant."""
+        from scipy.special import gammaln
+
+        share, counts, sizes = self
+        found = (gammaln(alpha * share + counts) - gammaln(alpha * share)).sum()
+        return float(found - (gammaln(alpha + sizes) - gammaln(alpha)).sum())
+
+
+def draw_concentration(
+    likelihood: Callable[[float], float], n: int, generator: np.random.Generator
+) -> Float64:
+    """Draw α, (n,), by its log-likelihood; beforehand it is log-logistic about `_USUAL`.
+
+    One draw lies in each n-th of its distribution, so that few draws show all of it.
+    """
+    low, high = np.log(_ALPHAS)
+    logs = np.linspace(low, high, _NODES)
+    prior = logs - 2.0 * np.logaddexp(logs, np.log(_USUAL))
+    weights = np.array([likelihood(float(alpha)) for alpha in np.exp(logs)]) + prior
+    weights = np.exp(weights - weights.max())
+    ends = np.append(logs - 0.5 * (logs[1] - logs[0]), logs[-1] + 0.5 * (logs[1] - logs[0]))
+    below = np.append(0.0, weights.cumsum() / weights.sum())
+    places = (generator.permutation(n) + generator.random(n)) / n
+    found: Float64 = np.exp(np.interp(places, below, ends))
+    return found
 
 
 def known(
@@ -167,13 +208,13 @@ def known(
     for name in sorted(values, key=lambda one: int(values[one].max(initial=0))):
         one = values[name]
         if name in exact:
-            counted[name] = Known(_n_uniques(_numbered(cell, one)[there]), None)
+            counted[name] = Known(_n_uniques(numbered(cell, one)[there]), None)
             continue
         alone = Share.of(one, contexts(one, before[: keys.shape[1]]))
-        asked[name] = _Asked(_numbered(cell, one), (alone,))
+        asked[name] = _Asked(numbered(cell, one), (alone,))
         (closest,) = contexts(one, [*before[: keys.shape[1]], *before[-_MOST_BEFORE:]], 1)
         shares.append(Share.of(one, (closest, joint)))
-        joint, before = _numbered(joint, one), [*before, one]
+        joint, before = numbered(joint, one), [*before, one]
     if len(shares) > 1:
         asked[None] = _Asked(joint, tuple(shares))
     rows = [
@@ -214,16 +255,9 @@ def _laws(
         return [Law([State(np.ones(len(some)), _NOTHING)]) for some in rows]
     if not posterior.states:
         return [None] * len(asked)
-    exposure = recoded_exposure(posterior.table, recoding, table)
-    model, companions = posterior.recoded(recoding, table), companions_of(table, cells)
     states: list[list[State]] = [[] for _ in asked]
-    every = [at for chain in posterior.states for at in chain]
-    n_states = min(N_STATES, len(every))
-    for number, at in enumerate(np.linspace(0, len(every) - 1, n_states).round().astype(int)):
-        stream, state = every[at]
-        look = Look(stream, model, state, posterior.data)
-        chances = exposure.chances(stream, model, state, posterior.data, cells, companions)
-        generator = np.random.default_rng([stream.seed, number])
+    for number, look, exposure, chances in looks(posterior, recoding, cells, N_STATES):
+        generator = np.random.default_rng([look.stream.seed, number])
         for one, some, found in zip(asked, rows, states, strict=True):
             of_both = exposure.taken(chances, cell[some])
             if one.shares:
@@ -236,23 +270,60 @@ def _laws(
     return [Law(one) for one in states]
 
 
+def looks(
+    posterior: Posterior, recoding: Recoding, cells: Int32, most: int
+) -> Iterator[tuple[int, Look, Exposure, Any]]:
+    """Look at states of the posterior, with their chances of some cells.
+
+    Parameters
+    ----------
+    recoding, cells
+        Of the keys, and (n, n_recoded_keys) cells of the recoded table.
+    most
+        States, spread over the chains, at most.
+
+    Returns
+    -------
+    iterator
+        Number of the state from 0, the state, how unobserved units relate to records, and the
+        chances, as `risk.law.others` takes them.
+    """
+    table = recoding.table(posterior.table)
+    exposure = recoded_exposure(posterior.table, recoding, table)
+    model, companions = posterior.recoded(recoding, table), companions_of(table, cells)
+    every = [at for chain in posterior.states for at in chain]
+    places = np.linspace(0, len(every) - 1, min(most, len(every))).round().astype(int)
+    for number, at in enumerate(places):
+        stream, state = every[at]
+        look = Look(stream, model, state, posterior.data)
+        chances = exposure.chances(stream, model, state, posterior.data, cells, companions)
+        yield number, look, exposure, chances
+
+
 def contexts(values: Int64, columns: Sequence[Int64], most: int | None = None) -> list[Int64]:
     """Cells by ever more columns, first those that tell most of the values."""
-    found: list[Int64] = []
-    left, context = list(columns), np.zeros_like(values)
+    return [context for _, context in nested(values, columns, most)]
+
+
+def nested(
+    values: Int64, columns: Sequence[Int64], most: int | None = None
+) -> list[tuple[int, Int64]]:
+    """Which column is taken next, and the cells by all that are taken."""
+    found: list[tuple[int, Int64]] = []
+    left, context = list(range(len(columns))), np.zeros_like(values)
     for _ in range(len(columns) if most is None else most):
-        finer = [_numbered(context, one) for one in left]
+        finer = [numbered(context, columns[one]) for one in left]
         gains = [
             Pairs.of(values, one).follows(np.zeros(int(one.max()) + 1, np.int32)) for one in finer
         ]
         place = int(np.argmax(gains))
         context = finer[place]
-        del left[place]
-        found.append(context)
+        found.append((left.pop(place), context))
     return found
 
 
-def _numbered(one: Int64, two: Int64) -> Int64:
+def numbered(one: Int64, two: Int64) -> Int64:
+    """Number the pairs of two numbers, (n,) each, from 0 in their order."""
     both = one * (int(two.max(initial=0)) + 1) + two
     found: Int64 = np.unique(both, return_inverse=True)[1].ravel().astype(np.int64)
     return found

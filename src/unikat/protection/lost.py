@@ -4,7 +4,7 @@ A value x of key j tells h_j(x) = -log2 of the share of the records that have it
 entropy of the key in the mean. A published group tells its own h_j, a suppressed value nothing.
 Where a share c_j of the values was made others, nobody knows which, and all of them tell less: by
 the factor κ_j, the mutual information of true and published values over their entropy. It is taken
-of values that were drawn anew in proportion to the shares q of the groups with probability r,
+of values that were redrawn in proportion to the shares q of the groups with probability r,
 
     r = min(1, c_j / (1 - sum q²)),
     κ_j = sum over x, y of P(x, y) log2(P(x, y) / (q_x q_y)) / entropy of q,
@@ -60,7 +60,7 @@ def information_lost(
 
     Examples
     --------
-    One of four equally frequent levels is suppressed, then half of the values are drawn anew.
+    One of four equally frequent levels is suppressed, then half of the values are redrawn.
 
     >>> import numpy as np
     >>> from unikat.data.keys import Key

@@ -64,6 +64,40 @@ def invariant_matrix(codes: AnyArray, n_levels: int, keep: float) -> Float64:
     return matrix
 
 
+def wrong_matrix(codes: AnyArray, n_levels: int, wrong: float) -> Float64:
+    """Transition matrix of a key whose values are wrong with a probability.
+
+    A wrong value is another level, drawn by the shares of the other levels among the records.
+
+    Parameters
+    ----------
+    codes, n_levels
+        As of `invariant_matrix`.
+    wrong
+        From 0 to 1. A level that all records have is never wrong.
+
+    Returns
+    -------
+    Float64
+        (n_levels, n_levels), row: the true level.
+
+    Examples
+    --------
+    >>> wrong_matrix(np.array([0, 0, 0, 1, 2]), 3, 0.1)
+    array([[0.9  , 0.05 , 0.05 ],
+           [0.075, 0.9  , 0.025],
+           [0.075, 0.025, 0.9  ]])
+    """
+    codes = np.asarray(codes)
+    counts = np.bincount(codes[codes != MISSING], minlength=n_levels).astype(np.float64)
+    matrix = np.tile(counts, (n_levels, 1))
+    np.fill_diagonal(matrix, 0.0)
+    rest = matrix.sum(axis=1, keepdims=True)
+    found: Float64 = wrong * np.divide(matrix, rest, out=np.zeros_like(matrix), where=rest > 0.0)
+    np.fill_diagonal(found, 1.0 - found.sum(axis=1))
+    return found
+
+
 def check_matrix(matrix: AnyArray, n_levels: int, name: str) -> Float64:
     """Return a transition matrix if it is one (SpecError); `name` is what messages call its key."""
     found = np.asarray(matrix, np.float64)

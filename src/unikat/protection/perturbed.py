@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
+from unikat.data.households import HouseholdLayout, agreeing_households, household_meetings
 from unikat.data.keys import MISSING, Key
-from unikat.data.patterns import agreeing_sums, distinct, match_sums
+from unikat.data.patterns import agreeing, distinct, match_sums, summed
 from unikat.data.shared_keys import known_values
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, suggest
@@ -36,7 +37,7 @@ from unikat.risk.estimate import Summary, known
 from unikat.risk.law import State
 from unikat.risk.limits import Measured
 from unikat.risk.predictive import Law
-from unikat.spec.perturbation import Matrix, Pram
+from unikat.spec.perturbation import Matrix, Pram, Strengths
 
 
 class Perturbed(NamedTuple):
@@ -129,7 +130,7 @@ def _plain(codes: Int32, keys: Sequence[Key]) -> Int32:
     return found
 
 
-def _matrix(key: Key, column: Int32, given: float | Path | Matrix) -> Float64:
+def _matrix(key: Key, column: Int32, given: float | Strengths | Path | Matrix) -> Float64:
     """Transition matrix of a key; missing values that are a level stay."""
     n = key.n_levels - (key.missing_level is not None)
     known = column[(column != MISSING) & (column < n)]
@@ -248,6 +249,8 @@ def most_matches(
     perturbed: Sequence[str],
     rows: Int64 | None = None,
     unsuppressed: Int32 | None = None,
+    *,
+    n_states: int = N_STATES,
 ) -> CorrectMatches:
     """Find what the intruder reaches who does best: by all keys, or without perturbed ones.
 
@@ -257,12 +260,14 @@ def most_matches(
 
     Parameters
     ----------
-    posterior, recoding, published, level, rows, unsuppressed
+    posterior, recoding, published, level, rows, unsuppressed, n_states
         As for `correct_matches`.
     perturbed
         Names of the perturbed keys.
     """
-    best = correct_matches(posterior, recoding, published, level, rows, unsuppressed)
+    best = correct_matches(
+        posterior, recoding, published, level, rows, unsuppressed, n_states=n_states
+    )
     names = [recoding.keys[j].name for j in recoding.kept]
     hidden = [name for name in perturbed if name in names]
     for ignored in dict.fromkeys([*((name,) for name in hidden), tuple(hidden)]):
@@ -273,15 +278,21 @@ def most_matches(
         left = [name not in ignored for name in names]
         shown = np.ascontiguousarray(published[:, left])
         whole = None if unsuppressed is None else np.ascontiguousarray(unsuppressed[:, left])
-        found = correct_matches(posterior, margin, shown, level, rows, whole)
+        found = correct_matches(posterior, margin, shown, level, rows, whole, n_states=n_states)
         more = found.tau2.mean > best.tau2.mean
         best = replace(
             best,
-            tau1=max(best.tau1, found.tau1, key=lambda one: (one.mean, one.upper)),
-            tau2=found.tau2 if more else best.tau2,
+            tau1=_larger(best.tau1, found.tau1),
+            tau2=_larger(best.tau2, found.tau2),
             ignored=ignored if more else best.ignored,
         )
     return best
+
+
+def _larger(one: Summary, other: Summary) -> Summary:
+    """The one with the larger mean, and the larger upper end: a limit is of either."""
+    more = max(one, other, key=lambda each: (each.mean, each.upper))
+    return replace(more, upper=max(one.upper, other.upper))
 
 
 def correct_matches(
@@ -305,7 +316,8 @@ def correct_matches(
     published
         (n_published, n_recoded_keys) codes of the recoded keys as they are published, in the order
         of the table; -1 where a value is missing or suppressed. Codes beyond the levels of a key
-        are values that no record truly has.
+        are values that no record truly has. Of households rows of the recoded table, each whole
+        (`HouseholdLayout.is_whole`).
     level
         Probability of the intervals.
     rows
@@ -313,7 +325,7 @@ def correct_matches(
         all.
     unsuppressed
         (n_published, n_recoded_keys): what the records would show if no value were suppressed;
-        None: their true values.
+        None: their true values. Columns as those of `published`.
     n_states
         By which the risk is computed, spread over the chains.
     """
@@ -323,13 +335,18 @@ def correct_matches(
     n_levels = np.maximum(table.n_levels, published.max(axis=0, initial=0) + 1).tolist()
     # A suppressed value of another record is what it was: it does not make two records alike.
     behind = true if unsuppressed is None else unsuppressed
-    whole = np.where(published == MISSING, behind, published).astype(np.int32)
-    alone = _agreeing(published, whole, n_levels) == 1.0
+    layout = table.layout
+    if layout is None:
+        whole = np.where(published == MISSING, behind, published).astype(np.int32)
+        shown = np.where(published == MISSING, MISSING, true)
+    else:
+        whole, shown = behind, layout.hiding(true, layout.unknown(published))
+    alone = _agreeing(published, whole, n_levels, layout) == 1.0
     if table.missing == "wildcard":
-        alone &= _matching(published, n_levels) == 1
-    shows = alone & ((published == true) | (published == MISSING)).all(axis=1)
+        alone &= _matching(published, n_levels, layout) == 1
+    shows = alone & (published == shown).all(axis=1)
     patterns = np.ascontiguousarray(published[shows], np.int32)
-    frequency = _agreeing(patterns, sample, n_levels)
+    frequency = _agreeing(patterns, sample, n_levels, layout)
     certain = frequency == 1.0
     if posterior.states and len(patterns):
         found = posterior.moments(recoding, table, patterns, frequency, n_states)
@@ -341,31 +358,42 @@ def correct_matches(
         tau2 = known(float((1.0 / frequency).sum()), level)
     return CorrectMatches(
         n_uniques=int(alone.sum()),
-        smallest=int(_matching(published, n_levels).min(initial=len(published))),
+        smallest=int(_matching(published, n_levels, layout).min(initial=len(published))),
         n_true=int(shows.sum()),
         tau1=tau1,
         tau2=tau2,
     )
 
 
-def _agreeing(patterns: Int32, records: Int32, n_levels: Sequence[int]) -> Float64:
+def _agreeing(
+    patterns: Int32, records: Int32, n_levels: Sequence[int], layout: HouseholdLayout | None
+) -> Float64:
     """Records that agree with what each pattern shows, itself among them, (n,)."""
     asked, cells = distinct(patterns, n_levels), distinct(records, n_levels)
-    sums = agreeing_sums(
-        patterns[asked.first],
-        records[cells.first],
-        cells.counts[:, None].astype(np.float64),
-        n_levels,
+    some, others = patterns[asked.first], records[cells.first]
+    pairs = (
+        agreeing(some, others, n_levels)
+        if layout is None
+        else agreeing_households(layout, some, others)
     )
+    sums = summed(pairs, cells.counts[:, None].astype(np.float64), len(some))
     found: Float64 = np.maximum(sums[asked.place, 0], 1.0)
     return found
 
 
-def _matching(codes: Int32, n_levels: Sequence[int]) -> Int64:
+def _matching(codes: Int32, n_levels: Sequence[int], layout: HouseholdLayout | None) -> Int64:
     """Records that match each one where a missing key matches any level, (n,)."""
     found = distinct(codes, n_levels)
-    sums: Int64 = match_sums(codes[found.first], found.counts[:, None], n_levels)[found.place, 0]
-    return sums
+    patterns, counts = codes[found.first], found.counts[:, None]
+    if layout is None:
+        sums = match_sums(patterns, counts, n_levels)
+    else:
+        of_homes = summed(
+            household_meetings(layout, patterns), counts.astype(np.float64), len(patterns)
+        )
+        sums = of_homes.astype(np.int64)
+    matching: Int64 = sums[found.place, 0]
+    return matching
 
 
 _LINKED = 100

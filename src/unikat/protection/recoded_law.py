@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from unikat._typing import Bool, Int64
+from unikat._typing import Float64, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.models.base import AnyModel, GroupsLevels
@@ -16,11 +18,14 @@ from unikat.risk.margins import ByMargins
 from unikat.spec.models import either, models_with
 
 
-def grouping(model: AnyModel) -> GroupsLevels:
-    """Return a model that tells the risk of recoded keys; refuse any other one (SpecError)."""
+def grouping(model: AnyModel, told: str = "what recoded keys would change") -> GroupsLevels:
+    """Return a model that tells the risk of recoded keys; refuse any other one (SpecError).
+
+    `told`: what the message says that the model does not tell.
+    """
     if not isinstance(model, GroupsLevels):
         raise SpecError(
-            f"The model {model.as_specified.name} does not tell what recoded keys would change; "
+            f"The model {model.as_specified.name} does not tell {told}; "
             f"take {either(models_with(knows_groups=True))}; "
             f"{either(models_with(of_households=True, knows_groups=True))} for households as units."
         )
@@ -36,7 +41,12 @@ def recoded_exposure(table: CellTable, recoding: Recoding, recoded: CellTable) -
 
 
 def recoded_model(
-    model: AnyModel, fitted: CellTable, table: CellTable, recoding: Recoding, recoded: CellTable
+    model: AnyModel,
+    fitted: CellTable,
+    table: CellTable,
+    recoding: Recoding,
+    recoded: CellTable,
+    matrices: Mapping[int, Float64] | None = None,
 ) -> Recoded:
     """Return the law of the recoded table's keys under a model.
 
@@ -46,19 +56,24 @@ def recoded_model(
         What was fitted to what: with a design the class of the records is one more key.
     table, recoding, recoded
         The sample, what becomes of its keys, and the sample then.
+    matrices
+        Of some recoded keys, by their column, (n_levels, n_levels): what becomes of each level, at
+        random and independently of other keys. The law is then that of the changed keys.
     """
     of_columns = recoding.columns(table)
     kept = list(of_columns.kept)
     n_levels = fitted.n_levels
-    members: list[Bool] = []
+    members: list[Float64] = []
     recode = np.zeros((fitted.n_keys, max(n_levels)), np.int32)
     for j, n in enumerate(n_levels):
         groups = of_columns.groups[j] if j < table.n_keys else np.arange(n, dtype=np.int32)
         recode[j, :n] = groups
-        members.append(groups == np.arange(groups.max() + 1)[:, None])
+        column = kept.index(j) if matrices and j in kept else -1
+        share = (matrices or {}).get(column, np.eye(int(groups.max()) + 1))
+        members.append(np.ascontiguousarray(share[groups].T))
     finer = tuple(sorted({j for margin in table.margins for j in margin.keys}))
     for j in finer:
-        members[j] = np.vstack((members[j], np.eye(n_levels[j], dtype=bool)))
+        members[j] = np.vstack((members[j], np.eye(n_levels[j])))
     columns, pairs, pairs_of = list(kept), np.empty((0, 0), np.int32), (-1, -1)
     exposure = exposure_of(recoded)
     if isinstance(exposure, BySampling) and exposure.appended:
@@ -75,8 +90,8 @@ def recoded_model(
                 )
             of_class = telling.class_of == np.arange(exposure.width)[:, None]
             own = members[j]
-            own = np.vstack((own, np.ones((1, own.shape[1]), bool)))
-            joined = (own[:, None, :] & of_class[None]).reshape(-1, own.shape[1])
+            own = np.vstack((own, np.ones((1, own.shape[1]))))
+            joined = (own[:, None, :] * of_class[None]).reshape(-1, own.shape[1])
             pairs = np.full((len(own), exposure.width + 1), -1, np.int32)
             pairs[:, :-1] = len(members[j]) + np.arange(len(joined)).reshape(len(own), -1)
             pairs[:-1, -1] = np.arange(len(own) - 1)
@@ -84,7 +99,7 @@ def recoded_model(
             pairs_of = (kept.index(j) if j in kept else -1, j)
     return Recoded(
         wrapped=grouping(model),
-        groups=Groups.of(members),
+        groups=Groups.weighted(members) if matrices else Groups.of([one > 0.0 for one in members]),
         columns=tuple(columns),
         pairs=pairs,
         pairs_of=pairs_of,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -17,14 +18,13 @@ from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.structure import Structure, n_named, order_of, valid_part
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, brief, listed, option, suggest
-from unikat.errors import shown as value_shown
+from unikat.errors import SpecError, brief, listed, option, shown, suggest
 from unikat.language.keys import Call
 from unikat.protection.edges import NUMBER_RULES, numbers_grouped
 from unikat.protection.groups import (
     bands,
     called,
-    check_group_name,
+    check_group_names,
     codes_called,
     joined_name,
     level_names,
@@ -209,7 +209,7 @@ class Recoding:
             layout,
             household_keys=self._of_households(layout),
             person_keys=tuple(key for key in coarse if key is not None),
-            # Those of the keys as they were; their law is the model's.
+            # Those of the keys as they were; their law is the model's, see `refit_rules`.
             rules=None,
             role=kept.index(layout.role) if layout.role in kept else -1,
         )
@@ -269,7 +269,7 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
     if not isinstance(rules, Mapping):
         raise SpecError(
             "A recoding is a mapping of keys to rules, as in {'age': 'width(10)', 'region': None}; "
-            f"it is {value_shown(rules)}. Keys that it does not name stay as they are."
+            f"it is {shown(rules)}. Keys that it does not name stay as they are."
         )
     keys = recodable(table)
     names = [key.name for key in keys]
@@ -360,8 +360,7 @@ def recode_key(
     levels = Levels(key=key)
     if isinstance(rule, Mapping):
         named = [(level, str(group)) for level, group in rule.items()]
-        for group in {group for _, group in named}:
-            check_group_name(key, group)
+        check_group_names(key, {group for _, group in named})
         text = "groups " + listed(list(dict.fromkeys(group for _, group in named)))
     elif not isinstance(rule, (list, tuple)):
         raise SpecError(
@@ -392,7 +391,7 @@ def recode_key(
         seen[code] = level
         group_of[code] = group
     by_level = {str(level): group for level, group in named}
-    return _grouped(key, group_of, text, by_level)
+    return grouped(key, group_of, text, by_level)
 
 
 def beside_declared(key: Key, codes: Int64, one: KeyRecoding) -> KeyRecoding:
@@ -405,7 +404,7 @@ def beside_declared(key: Key, codes: Int64, one: KeyRecoding) -> KeyRecoding:
     for code, group in zip(codes.tolist(), one.groups.tolist(), strict=True):
         group_of[code] = None if one.stays[codes == code][0] else one.key.labels[group]
     return replace(
-        _grouped(key, group_of, one.text, one.rule),
+        grouped(key, group_of, one.text, one.rule),
         whole=one.whole,
         rest=one.rest,
         named=one.named and tuple(dict.fromkeys([*level_names(key), *one.named])),
@@ -431,6 +430,9 @@ def _by_rule(
     call = Call.of(text)
     rule, numbers = ("", ()) if call is None else (call.word, call.numbers)
     if call is not None and rule == "join":
+        if len(call.arguments) < 2:
+            what = f"Key {key.name!r}: {brief(text)!r} joins nothing"
+            raise SpecError(f"{what}; name two levels or more, as in join(A,B).")
         return recode_key(key, counts, [list(call.arguments)])
     if rule not in (*NUMBER_RULES, *_SHARES, "prefix", "level"):
         raise SpecError(
@@ -446,10 +448,10 @@ def _by_rule(
         return _higher(key, rule, int(numbers[0]), shown)
     if rule in _SHARES:
         return _by_share(key, counts, rule, numbers[0], shown, apart)
-    grouped = numbers_grouped(key, counts, rule, numbers, shown, whole)
-    one = _grouped(key, grouped.group_of, shown, grouped.frozen)
+    by_number = numbers_grouped(key, counts, rule, numbers, shown, whole)
+    one = grouped(key, by_number.group_of, shown, by_number.frozen)
     title = "years" if Structure.of(key).is_age else ""
-    return replace(one, whole=grouped.whole, title=title)
+    return replace(one, whole=by_number.whole, title=title)
 
 
 def _by_share(
@@ -469,10 +471,8 @@ def _by_share(
     group_of = (bands if rule == "bands" else rare_levels)(key, counts, share, apart)
     names = level_names(key)
     by_level = {names[code]: group for code, group in enumerate(group_of) if group is not None}
-    rest = None
-    if rule == "rare" and by_level:
-        rest = next(iter(by_level.values()))
-    return replace(_grouped(key, group_of, shown, by_level), rest=rest)
+    rest = next(iter(by_level.values()), None) if rule == "rare" else None
+    return replace(grouped(key, group_of, shown, by_level), rest=rest)
 
 
 def _higher(key: Key, rule: str, n: int, shown: str) -> KeyRecoding:
@@ -486,13 +486,14 @@ def _higher(key: Key, rule: str, n: int, shown: str) -> KeyRecoding:
         )
     groups = {name[:n] for name in names if len(name) > n}
     group_of = [name[:n] if name[:n] in groups else None for name in names]
-    return _grouped(key, group_of, shown, shown)
+    return grouped(key, group_of, shown, shown)
 
 
 def _of_paths(key: Key, found: Grouping, shown: str) -> KeyRecoding:
-    one = _grouped(key, found.group_of, shown, found.by_level)
-    named = tuple(dict.fromkeys([*level_names(key), *found.by_level]))
-    return replace(one, named=named, labels=found.labels, title=found.title)
+    check_group_names(key, {*found.by_level.values(), *found.labels.values()})
+    one = grouped(key, found.group_of, shown, found.by_level)
+    named = dict.fromkeys([*level_names(key), *found.by_level])
+    return replace(one, named=tuple(named), labels=found.labels, title=found.title)
 
 
 def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
@@ -526,21 +527,23 @@ def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
     texts = [by_row.get(row, text) for row, text in enumerate(hierarchy.levels)]
     found = []
     for column, groups in enumerate(hierarchy.groups, start=2):
-        for group in set(groups):
-            check_group_name(key, group)
+        check_group_names(key, set(groups))
         if len(set(groups)) == 1:
             found.append(unchanged(key).left_out())
             continue
-        named: list[str | None] = [groups[row_of[code]] for code in range(len(names))]
+        # A level that is a group of its own name stays as it is.
+        n_of, rows = Counter(groups), zip(texts, groups, strict=True)
+        other = [None if text == group and n_of[group] == 1 else group for text, group in rows]
+        by_level = {text: group for text, group in zip(texts, other, strict=True) if group}
+        named = [other[row_of[code]] for code in range(len(names))]
         text = f"in the groups of column {column} of {hierarchy.name}"
-        by_level = dict(zip(texts, groups, strict=True))
         title = hierarchy.titles[column - 2] if column - 2 < len(hierarchy.titles) else ""
-        one = _grouped(key, named, text, by_level)
+        one = grouped(key, named, text, by_level)
         found.append(replace(one, named=tuple(texts), labels=hierarchy.labels, title=title))
     return found
 
 
-def _grouped(
+def grouped(
     key: Key, group_of: Sequence[str | None], text: str, rule: str | Mapping[str, str]
 ) -> KeyRecoding:
     """Merge levels of one group, None being a group of its own; so is what means missing."""

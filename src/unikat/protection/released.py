@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import AnyArray, Bool, Int32, Int64
+from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
 from unikat.data.codebook import Changed, changed_codebook
 from unikat.data.keys import Key
 from unikat.data.letters import is_letter
@@ -87,7 +87,7 @@ def released(
     perturbed: Int32 | None = None,
     *,
     records: Int64 | None = None,
-    scaled: Mapping[str, float] | None = None,
+    scaled: Mapping[str, Float64] | None = None,
     known: Mapping[str, Mapping[str, Any]] | None = None,
     codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
     removed: Collection[str] = (),
@@ -115,7 +115,7 @@ def released(
     records
         (n_records,): numbers of the rows that are released; None: all are.
     scaled
-        Columns that are multiplied, such as weights, each with the factor.
+        Columns that are multiplied, such as weights, each with (n_records,) factors.
     known
         Codes of groups by key and name, of the plan that is repeated.
     codebook
@@ -196,14 +196,14 @@ def released(
     )
 
 
-def _multiplied(column: pa.ChunkedArray, factor: float) -> pa.ChunkedArray:
+def _multiplied(column: pa.ChunkedArray, factor: Float64) -> pa.ChunkedArray:
     """Numbers, or texts of numbers, times a factor; with 12 digits, since that is what is meant."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     values = pc.cast(column, pa.float64())
-    found = pc.multiply(values, pa.scalar(factor, pa.float64()))
+    found = pc.multiply(values, pa.chunked_array([pa.array(factor)]))
     return pc.cast(found, kind) if is_text(kind) else found
 
 

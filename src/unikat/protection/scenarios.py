@@ -82,13 +82,13 @@ class Scenario:
     def is_counted(self, table: CellTable) -> bool:
         """Whether the file itself tells the measure, without a model."""
         known = self.in_sample and not table.incomplete.any()
-        return self.target.measure in COUNTED or known
+        return self.target.plain in COUNTED or known
 
     def of_nothing(self, table: CellTable) -> float:
         """Measure of an intruder who knows no key: all records are alike to him."""
         if not self.target.wants_more:
             return 0.0
-        of_all = self.target.measure == "population_k" and not self.in_sample
+        of_all = self.target.plain == "population_k" and not self.in_sample
         return float(table.n_units if of_all else table.released.sum())
 
 
@@ -142,7 +142,7 @@ class Scenarios:
         posterior = self.posterior.within_sample if one.in_sample else self.posterior
         if margin is None:
             return one.of_nothing(replace(posterior.table, held=recoding.held))
-        if one.target.measure == "k":
+        if one.target.plain == "k":
             return smallest(margin.table(posterior.table))
         asked = one.target.without_errors(one.errors)
         if quickly:

@@ -87,6 +87,8 @@ class SearchProgress:
     """Share of the information that this plan loses; None before one that reaches the target."""
     seconds: float
     """Since the search began."""
+    unit: str = "look"
+    """What is counted."""
 
 
 Tell = Callable[[SearchProgress], None]
@@ -101,6 +103,13 @@ class Plan:
     """Share of the information lost, 0 to 1 (see `losses`)."""
     value: Value
     """By the states that the search looks at."""
+    more: float = 0.0
+    """What it costs besides what is lost, where the search leaves keys out (see `costs`)."""
+
+    @property
+    def cost(self) -> float:
+        """By which plans are ordered."""
+        return self.lost + self.more
 
 
 class _EnoughError(Exception):
@@ -114,6 +123,8 @@ class Search:
     choices: Sequence[Choices]
     lost: Float64 = field(repr=False)
     """Of every plan, an axis for each key, and one for the shares if there are some."""
+    cost: Float64 = field(repr=False)
+    """By which plans are ordered: what they lose, and more where keys are left out (`costs`)."""
     evaluate: Evaluate
     shares: Shares | None = None
     """Of the records; None: all are released."""
@@ -181,8 +192,10 @@ class Search:
                 "recodings), or keep some keys as they are (--keep)."
             )
         lost = losses(choices, weights)
+        more = costs(choices, weights) - lost
         if shares is not None:
             lost = 1.0 - np.multiply.outer(1.0 - lost, shares.kept)
+            more = more[..., None]
         misses = np.zeros(shape, np.bool_)
         # A file without any key is none that is published.
         out = tuple(
@@ -194,6 +207,7 @@ class Search:
         return cls(
             choices=choices,
             lost=lost,
+            cost=lost + more,
             evaluate=evaluate,
             shares=shares,
             tell=tell,
@@ -209,8 +223,8 @@ class Search:
 
     @cached_property
     def order(self) -> Int64:
-        """All plans, numbered as by `ravel`, in rising order of what they lose."""
-        return np.argsort(self.lost, axis=None, kind="stable")
+        """All plans, numbered as by `ravel`, in rising order of what they cost."""
+        return np.argsort(self.cost, axis=None, kind="stable")
 
     def best(self, goal: Goal) -> Plan | None:
         """Find the plan that loses least and reaches a goal; None if none does.
@@ -237,8 +251,12 @@ class Search:
                 self.least = float(self.lost[left[1]])
         if at is None:
             return None
-        lost = float(self.lost[at])
-        return Plan(recoding=self.recoding(at), lost=lost, value=self.value(at))
+        return self._plan(at, self.value(at))
+
+    def _plan(self, place: tuple[int, ...], value: Value) -> Plan:
+        lost = float(self.lost[place])
+        more = float(self.cost[place]) - lost
+        return Plan(recoding=self.recoding(place), lost=lost, value=value, more=more)
 
     def _least(self, start: int) -> tuple[int, tuple[int, ...]] | None:
         """The plan that loses least of those that are left, from a number of `order` on."""
@@ -268,7 +286,7 @@ class Search:
         self._reaches[self._coarser(place)] = True
         # A closer look may have rejected it.
         if not self.misses[place] and (
-            self._found is None or self.lost[place] < self.lost[self._found]
+            self._found is None or self.cost[place] < self.cost[self._found]
         ):
             self._found = place
 
@@ -286,7 +304,7 @@ class Search:
                     for i in np.flatnonzero(np.arange(len(one.recodings)) != self.nothing[j])
                     for share in product(*(end.tolist() for end in ends[len(self.choices) :]))
                 ]
-            for at in sorted(coarsest, key=lambda at: (-self.lost[at], at)):
+            for at in sorted(coarsest, key=lambda at: (-self.cost[at], at)):
                 if not self.misses[at] and self._met(at, goal):
                     break
         if self._found is not None:
@@ -304,7 +322,7 @@ class Search:
                 for i in np.flatnonzero(coarser[place[j]])
                 if i != place[j]
             ]
-            finer.sort(key=lambda at: (self.lost[at], at))
+            finer.sort(key=lambda at: (self.cost[at], at))
             at = next(
                 (
                     one
@@ -368,7 +386,7 @@ class Search:
         left = self.order[number:]
         left = left[~self.misses.reshape(-1)[left]]
         if self._found is not None:
-            left = left[self.lost.reshape(-1)[left] < self.lost[self._found]]
+            left = left[self.cost.reshape(-1)[left] < self.cost[self._found]]
         left = left[:: -(-len(left) // _WEIGHED) or 1]
         levels = np.unravel_index(left, self.lost.shape)
         while (tried := self._next_step(found, levels)) is not None:
@@ -395,7 +413,7 @@ class Search:
                 more = int(counts[coarser[i]].sum())
                 if not more or self._is_nothing(tried) or self._reaches[tried]:
                     continue
-                rate = more / (float(self.lost[tried] - self.lost[place]) + _STEP)
+                rate = more / (float(self.cost[tried] - self.cost[place]) + _STEP)
                 if best is None or rate > best[0]:
                     best = rate, tried
         return None if best is None else best[1]
@@ -420,13 +438,36 @@ def losses(choices: Sequence[Choices], weights: Sequence[float] | None = None) -
     out counts more than the same loss spread over several: by the sum of bits the best plans have
     ages in single years and no sex, by the mean share every other key and no age.
     """
+    return np.minimum(_root_of_mean_square([_shares(one) for one in choices], choices, weights), 1)
+
+
+def costs(choices: Sequence[Choices], weights: Sequence[float] | None = None) -> Float64:
+    """What the search goes by: as `losses`, but a key that is left out counts as several.
+
+    As how many says `Choices.out_counts`: to join levels is what an office does, and to leave a key
+    out what it does if nothing else helps.
+    """
+    shares = []
+    for one in choices:
+        out = np.array([recoding.key is None for recoding in one.recodings])
+        shares.append(np.where(out, math.sqrt(one.out_counts), _shares(one)))
+    return _root_of_mean_square(shares, choices, weights)
+
+
+def _shares(one: Choices) -> Float64:
+    found: Float64 = one.lost / max(one.entropy, 1e-300)
+    return found
+
+
+def _root_of_mean_square(
+    shares: Sequence[Float64], choices: Sequence[Choices], weights: Sequence[float] | None
+) -> Float64:
     each = np.ones(len(choices)) if weights is None else np.asarray(weights, np.float64)
     whole = float(sum(w for w, one in zip(each, choices, strict=True) if one.entropy > 0.0))
     found = np.zeros(())
-    for w, one in zip(each, choices, strict=True):
-        share = one.lost / max(one.entropy, 1e-300)
+    for w, share in zip(each, shares, strict=True):
         found = np.add.outer(found, w * share**2 / max(whole, 1e-300))
-    return np.sqrt(np.minimum(found, 1.0))
+    return np.sqrt(found)
 
 
 class Frontier(NamedTuple):
@@ -466,7 +507,8 @@ def frontier(
     # τ1 is another measure: what misses its limits need not miss the goal.
     shares = None if search.shares is None else replace(search.shares, ordered=True)
     by_tau1 = Search.of(search.choices, by_tau1_alone, shares=shares, tell=search.tell)
-    by_tau1.lost, by_tau1.order, by_tau1.name = search.lost, search.order, "Frontier"
+    by_tau1.lost, by_tau1.cost, by_tau1.order = search.lost, search.cost, search.order
+    by_tau1.name = "Frontier"
     by_tau1.most_looks = search.most_looks
     by_tau1.seen = {
         place: Value(value.tau1, value.tau1)
@@ -483,10 +525,7 @@ def frontier(
     if reached is not None:
         tau1_of_it = by_tau1.value(search.place(reached.recoding)).tau1
         reached = replace(reached, value=Value(reached.value.measure, tau1_of_it))
-    found = [
-        Plan(recoding=search.recoding(place), lost=float(search.lost[place]), value=value)
-        for place, value in by_tau1.seen.items()
-    ]
+    found = [search._plan(place, value) for place, value in by_tau1.seen.items()]
     if reached is not None:
         found.insert(0, reached)
     n_looked_at = len({*search.seen, *by_tau1.seen})
@@ -494,13 +533,13 @@ def frontier(
 
 
 def undominated(plans: Sequence[Plan], chosen: Plan | None = None) -> list[Plan]:
-    """Plans that no other beats in what is lost and in τ1, in rising order of what is lost.
+    """Plans that no other beats in cost and in τ1, in rising order of cost.
 
     `chosen` stays whatever its τ1: the target may be another measure. A τ1 below `NONE` is none.
     """
     found: list[Plan] = []
     least = np.inf
-    for plan in sorted(plans, key=lambda plan: (plan.lost, plan.value.tau1)):
+    for plan in sorted(plans, key=lambda plan: (plan.cost, plan.value.tau1)):
         tau1 = max(plan.value.tau1, NONE)
         if tau1 < least or plan is chosen:
             found.append(plan)

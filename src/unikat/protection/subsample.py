@@ -3,7 +3,7 @@
 A record that is held back stays in the population. What is known of it stays known: a released
 record whose cell it shares is no population unique, and F counts it. So the risk of a released
 sample is that of its own sample uniques under the same states of the one fit, with F = f + X, where
-f counts the held records too, and X the units that nobody observed. Nothing is estimated anew.
+f counts the held records too, and X the units that nobody observed. No other fit is made.
 
 The samples of all shares are nested: every record (or household) has a place in one random order,
 and a share takes the first of them. The order spreads the records of each class of a design evenly,
@@ -146,6 +146,20 @@ def _order(classes: Int64, seed: int) -> Int64:
     return place
 
 
+def stands_for(table: CellTable, rows: Int64) -> Float64:
+    """How many times as many units each released record stands for as before, (n_released,).
+
+    The released records of a class of the design stand for all of it, by their weights.
+    """
+    if table.sampling is None:
+        return np.full(len(rows), table.n_records / max(len(rows), 1))
+    strata, weights, n = table.sampling.strata, table.sampling.weights, table.sampling.n_strata
+    before = np.bincount(strata, weights, minlength=n)
+    after = np.bincount(strata[rows], weights[rows], minlength=n)
+    found: Float64 = np.divide(before, after, out=np.ones(n), where=after > 0.0)[strata[rows]]
+    return found
+
+
 def table_of(
     table: CellTable, codes: Int32, rows: Int64, keys: Sequence[Key] | None = None
 ) -> CellTable:
@@ -170,14 +184,8 @@ def table_of(
     keys = table.keys if keys is None else tuple(keys)
     found = distinct(codes, [key.n_levels for key in keys])
     sampling = None if table.sampling is None else table.sampling.taken(rows)
-    if sampling is not None and len(rows) < table.n_records:
-        assert table.sampling is not None
-        n = sampling.n_strata
-        before = np.bincount(table.sampling.strata, table.sampling.weights, minlength=n)
-        after = np.bincount(sampling.strata, sampling.weights, minlength=n)
-        # Those that are left stand for all of their class.
-        scale = np.divide(before, after, out=np.ones(n), where=after > 0.0)
-        sampling = replace(sampling, weights=sampling.weights * scale[sampling.strata])
+    if sampling is not None:
+        sampling = replace(sampling, weights=sampling.weights * stands_for(table, rows))
     if sampling is not None and not sampling.n_sampled.all():
         raise DataError(
             "Some classes of the design (strata, or records of about the same weight) have no "

@@ -41,11 +41,12 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
+from unikat.data.households import HouseholdLayout
 from unikat.data.keys import MISSING
 from unikat.data.patterns import distinct
 from unikat.errors import SpecError, suggest
 from unikat.protection.coupled import coupled
-from unikat.protection.matches import Patterns, as_bits
+from unikat.protection.matches import HouseholdPatterns, Patterns, as_bits
 from unikat.spec.protection import MOST_SUPPRESSED
 
 Matching: TypeAlias = Literal["true", "wildcard"]
@@ -260,7 +261,58 @@ def cheapest_first(cost: Float64) -> Int64:
     return order
 
 
-def _own_optimum(patterns: Patterns, rule: KAnonymity | RiskLimit, cost: Float64) -> Bool:
+def suppress_households(
+    rows: Int32,
+    layout: HouseholdLayout,
+    of_key: Bool,
+    rule: KAnonymity | RiskLimit,
+    costs: Float64,
+) -> Bool:
+    """Find the cheapest keys to suppress so that every household is safe, in the reading "true".
+
+    A key is suppressed of all members of a household at once. A household of which a key is missing
+    of some members loses it of all, since what is then known has no probability that the model
+    tells.
+
+    Parameters
+    ----------
+    rows
+        (n, n_columns) of a layout.
+    layout, of_key
+        As of `HouseholdPatterns`.
+    rule
+        When a household is safe; its patterns are rows of the layout.
+    costs
+        (n_keys,) of suppressing a key of a household, above 0; infinity keeps it.
+
+    Returns
+    -------
+    Bool
+        (n, n_keys): what is suppressed, and what is missing of some members.
+
+    Raises
+    ------
+    SpecError
+        If no suppression makes all households safe, or a key that is kept is missing of some.
+    """
+    partly = (layout.unknown(rows)[:, None] & of_key).any(axis=2)
+    whole = layout.hiding(rows, partly @ of_key)
+    changed = (whole != rows).any(axis=1)
+    n = int((changed & (partly & np.isinf(costs)).any(axis=1)).sum())
+    if n:
+        raise SpecError(
+            f"{n:,} household(s) lack a key of some members that is not to be suppressed. To "
+            "suppress values a key has to be known of all members or of none: let it be "
+            "suppressed, recode it, or correct the file."
+        )
+    found = distinct(whole, [key.n_levels for key in layout.columns])
+    patterns = HouseholdPatterns(whole[found.first], found.counts, layout, of_key)
+    return _own_optimum(patterns, rule, costs)[found.place] | partly
+
+
+def _own_optimum(
+    patterns: Patterns | HouseholdPatterns, rule: KAnonymity | RiskLimit, cost: Float64
+) -> Bool:
     """Cheapest set of keys that makes each pattern safe while all others stay, (C, n_keys).
 
     The keys that are not shown are tried from the cheapest set on. Of a pattern that lacks keys all
@@ -268,7 +320,7 @@ def _own_optimum(patterns: Patterns, rule: KAnonymity | RiskLimit, cost: Float64
     """
     n_keys = len(cost)
     chosen = np.zeros(len(patterns.cells), np.int64)
-    known = as_bits(patterns.cells != MISSING)
+    known = as_bits(patterns.knows)
     fixed = int(as_bits(np.isinf(cost)[None, :])[0])
     unsafe = np.arange(len(chosen))
     for hidden in cheapest_first(cost).tolist():
@@ -285,11 +337,13 @@ def _own_optimum(patterns: Patterns, rule: KAnonymity | RiskLimit, cost: Float64
     if len(unsafe):
         _refuse(patterns, rule, unsafe, known[unsafe] & fixed)
     hidden_keys = ((chosen[:, None] >> np.arange(n_keys)) & 1) > 0
-    found: Bool = hidden_keys & (patterns.cells != MISSING)
+    found: Bool = hidden_keys & patterns.knows
     return found
 
 
-def _safe(patterns: Patterns, rule: KAnonymity | RiskLimit, rows: Int64, shown: int) -> Bool:
+def _safe(
+    patterns: Patterns | HouseholdPatterns, rule: KAnonymity | RiskLimit, rows: Int64, shown: int
+) -> Bool:
     """Whether patterns are safe that show some keys alone, (n_rows,)."""
     safe = patterns.matching(rows, shown) >= rule.needed
     unsure = np.flatnonzero(~safe)
@@ -298,7 +352,12 @@ def _safe(patterns: Patterns, rule: KAnonymity | RiskLimit, rows: Int64, shown: 
     return safe
 
 
-def _refuse(patterns: Patterns, rule: KAnonymity | RiskLimit, unsafe: Int64, kept: Int64) -> None:
+def _refuse(
+    patterns: Patterns | HouseholdPatterns,
+    rule: KAnonymity | RiskLimit,
+    unsafe: Int64,
+    kept: Int64,
+) -> None:
     """Say what is the best that can be reached where all that may be is suppressed."""
     totals, shown = [], []
     for bits in np.unique(kept).tolist():

@@ -90,7 +90,18 @@ class Paths:
         return max(map(len, self.paths)) - 1
 
     def level(self, n: int) -> Grouping:
-        """Put every level into its group of height n, 1 being the top; levels as high stay."""
+        """Put every level into its group of height n, 1 being the top; levels as high stay.
+
+        Raises
+        ------
+        SpecError
+            If no group is so far down.
+        """
+        if n > (height := max(map(len, (*self.paths, *self.others))) - 1):
+            raise SpecError(
+                f"level({n}) is below the lowest groups of {self.name or 'the codes'}: there are "
+                f"{height} height(s), 1 being the top. Take level(1) to level({height})."
+            )
         title = f"{self.name} {self.titles[n - 1]}" if n <= len(self.titles) else self.name
         everything = [*self.paths, *self.others]
         return self._cut_at({path[:n] for path in everything if len(path) > n}, title)

@@ -23,11 +23,9 @@ from unikat.data.companions import companions_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.diagnostics import diagnose
-from unikat.inference.draws import Draws
+from unikat.inference.draws import Draws, add_totals
 from unikat.inference.processes import available_cores
-from unikat.inference.segments import add_totals
 from unikat.models.base import AnyLaw, AnyModel, Stream
-from unikat.models.groups import Groups
 from unikat.models.recoded import Recoded
 from unikat.protection.decided import decided, told
 from unikat.protection.going_on import N_STATES, Ends, GoingOn
@@ -76,7 +74,13 @@ class Posterior:
     """Of the fit: states of chains that have not converged tell no more than these."""
 
     @classmethod
-    def of(cls, fit: Fit, n_states: int = N_STATES, n_threads: int | None = None) -> Posterior:
+    def of(
+        cls,
+        fit: Fit,
+        n_states: int = N_STATES,
+        n_threads: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Posterior:
         """Go on from the last states of the chains of a fit, and keep states.
 
         Parameters
@@ -88,6 +92,8 @@ class Posterior:
             Kept of all chains; fewer where they would take more than `MOST_BYTES`.
         n_threads
             Chains that go on at the same time; None: one for each core. No number depends on it.
+        progress
+            Given the share that is done, now and then.
 
         Raises
         ------
@@ -99,7 +105,8 @@ class Posterior:
         grouping(fit.model)
         fitted = fitted_table(fit.table)
         data = fit.model.prepare(fitted)
-        going = GoingOn(ends=Ends.of(fit.draws), n_states=n_states, n_threads=n_threads)
+        ends = Ends.of(fit.draws)
+        going = GoingOn(ends=ends, n_states=n_states, n_threads=n_threads, progress=progress)
         states = going.states(fit.model, data)
         return cls(
             table=fit.table,
@@ -272,7 +279,7 @@ class Posterior:
         found
             The estimate of the recoding (`what_if`), if there is one already.
         """
-        if limit.measure == "population_k":
+        if limit.plain == "population_k":
             return self._population_k(recoding, level)
         found = self.what_if(recoding, level) if found is None else found
         value = Measured.of(found).value(limit)
@@ -287,14 +294,14 @@ class Posterior:
         is not known (NaN) of measures that are counted or looked at record by record.
         """
         table = recoding.table(self.table)
-        if limit.measure == "k":
+        if limit.plain == "k":
             return Value(smallest(table), math.nan)
-        if limit.measure == "population_k":
+        if limit.plain == "population_k":
             return self._population_k_beside(limit.bound, recoding, table, level)
         if known_exactly(table) or not self.states:
             found = assess(None, table, level=level)
             return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
-        if _imputes(table) and limit.measure in ("r1", "records"):
+        if _imputes(table) and limit.plain in ("r1", "records"):
             found = self.estimate(recoding, level)
             return Value(self.measured(recoding, limit, level, found), found.tau1.mean)
         n_all = sum(map(len, self.states))
@@ -357,10 +364,15 @@ class Posterior:
             yield Law([seen[place] for place in order])
 
     def _alone(
-        self, recoding: Recoding, table: CellTable, patterns: Int32, n_states: int | None
+        self,
+        recoding: Recoding,
+        table: CellTable,
+        patterns: Int32,
+        n_states: int | None,
+        model: Recoded | None = None,
     ) -> Iterator[Float64]:
-        """P(X = 0) of patterns of one record, state by state; arguments as of `moments`."""
-        model = self.recoded(recoding, table)
+        """P(X = 0) of patterns of one record, state by state; `moments`, and the recoded law."""
+        model = model or self.recoded(recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
         companions = companions_of(table, patterns)
         ones = np.ones(len(patterns))
@@ -397,9 +409,14 @@ class Posterior:
             chances = exposure.chances(stream, model, state, data, patterns, companions)
             yield moments(look, exposure, chances, frequency)
 
-    def recoded(self, recoding: Recoding, recoded: CellTable) -> Recoded:
-        """Return the law of the recoded keys, the table that they give being `recoded`."""
-        return recoded_model(self.model, self.fitted, self.table, recoding, recoded)
+    def recoded(
+        self,
+        recoding: Recoding,
+        recoded: CellTable,
+        matrices: Mapping[int, Float64] | None = None,
+    ) -> Recoded:
+        """Return the law of the recoded keys; arguments as of `recoded_model`."""
+        return recoded_model(self.model, self.fitted, self.table, recoding, recoded, matrices)
 
     def _looks(self, model: AnyLaw, n_states: int | None) -> Iterator[Look]:
         """Some of the states, spread over the chains; None: all, so that the first are spread."""
@@ -422,15 +439,15 @@ class Posterior:
         does, (n,).
         """
         table = recoding.table(self.table)
-        if not self.states:
-            # Nobody is unobserved: who is alone in the sample is alone.
+        if not self.states:  # Nobody is unobserved: who is alone in the sample is alone.
             return lambda patterns: np.ones(len(patterns))
+        model = self.recoded(recoding, table)
 
         def risk(patterns: Int32) -> Float64:
             total = np.zeros(len(patterns))
             if not len(patterns):
                 return total
-            for r1 in self._alone(recoding, table, patterns, n_states):
+            for r1 in self._alone(recoding, table, patterns, n_states, model):
                 total += r1
             mean: Float64 = total / min(n_states, sum(map(len, self.states)))
             return mean
@@ -473,13 +490,7 @@ class Posterior:
             return None
         if not isinstance(exposure, EqualChances):
             return None
-        model = self.recoded(recoding, table)
-        shares = []
-        for j, (key, n) in enumerate(zip(recoding.keys, self.fitted.n_levels, strict=True)):
-            column = recoding.kept.index(j) if key.key is not None else -1
-            matrix = matrices.get(column, np.eye(int(key.groups.max()) + 1))
-            shares.append(np.ascontiguousarray(matrix[key.groups[:n]].T))
-        drawn = replace(model, groups=Groups.weighted(shares))
+        model, drawn = self.recoded(recoding, table), self.recoded(recoding, table, matrices)
         stays = np.ones(len(cells))
         for column, matrix in matrices.items():
             stays *= np.diag(matrix)[cells[:, column]]
@@ -534,7 +545,9 @@ class Posterior:
         """P(smallest F >= k) of each state for some k, (n_states, n_thresholds)."""
         model = self.recoded(recoding, table)
         exposure = recoded_exposure(self.table, recoding, table)
-        counts = table.matches.astype(np.float64)
+        counts = (table.released_matches if table.presence_known else table.matches).astype(
+            np.float64
+        )
         # No cell with more records has fewer than k.
         few = np.flatnonzero((counts < thresholds[-1]) & (table.released > 0))
         cells, counts = np.ascontiguousarray(table.cells[few]), counts[few]
@@ -549,7 +562,8 @@ class Posterior:
 
 def _least_known(table: CellTable) -> float:
     """Persons who are known to be in the smallest combination of a released record."""
-    return float(table.matches[table.released > 0].min(initial=table.n_records))
+    known = table.released_matches if table.presence_known else table.matches
+    return float(known[table.released > 0].min(initial=table.n_records))
 
 
 def _imputes(table: CellTable) -> bool:

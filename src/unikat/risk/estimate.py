@@ -19,6 +19,7 @@ from unikat.inference.draws import Diagnostics, Draws
 from unikat.inference.progress import AnswerSoFar
 from unikat.models.base import CHAINS
 from unikat.risk.measures import DETAILED, RiskTotals
+from unikat.risk.pairs import MatchBound, match_bound
 from unikat.risk.population_counts import summarise_counts
 from unikat.risk.shown import SHOWN, ShownTotals
 
@@ -136,6 +137,8 @@ class RiskSummary(Measures):
     """τ1 by what the file shows, its incomplete records by their known keys (`risk.shown`). None,
     as the next, unless records are imputed, and of a bootstrap."""
     tau2_shown: Summary | None = None
+    tau2_bound: MatchBound | None = None
+    """Lower bound of τ2 from pairs of records, without a model (`risk.pairs`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +246,9 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
                 else "the intervals of r1 and r2 are approximate and of sample uniques alone."
             )
         )
+    bound = match_bound(table)
+    if bound is not None and bound.contradicts(summaries["tau2"].upper):
+        warnings.append(bound.warning)
     # Those of the survey, where a registry has totals of its own.
     totals = draws.observer.risk_totals(draws.totals)
     split = draws.model.uncertainty != "bootstrap"
@@ -258,6 +264,7 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
         tau1_of_medians=_sum_of_medians(totals, table),
         tau1_shown=_shown(draws, SHOWN[0], level),
         tau2_shown=_shown(draws, SHOWN[1], level),
+        tau2_bound=bound,
     )
 
 
@@ -302,9 +309,23 @@ def _imputed(table: CellTable) -> bool:
     return table.missing == "integrate" and bool(table.incomplete.any())
 
 
+def _all_held_twins(table: CellTable) -> bool:
+    """Whether each sample unique shares its cell with a record that is held back.
+
+    Then none is a population unique, and 1/f bounds its risk: no model was fitted, since the whole
+    sample has no uniques.
+    """
+    incomplete = table.missing == "integrate" and bool(table.incomplete.any())
+    return (
+        table.held is not None
+        and not incomplete
+        and bool((table.frequency > 1)[table.unique].all())
+    )
+
+
 def _exact(table: CellTable, level: float) -> RiskEstimate:
     """Return the risk where no model is needed; r2 is NaN where only tau is known."""
-    if not known_exactly(table):
+    if not known_exactly(table) and not _all_held_twins(table):
         raise SpecError(
             "There are no draws, and the risk is known without them only if the sample is the "
             "whole population or has no sample uniques (and no missing key is integrated over)."
@@ -326,7 +347,7 @@ def _exact(table: CellTable, level: float) -> RiskEstimate:
     # All sample uniques have the same risk, and the same place.
     tied = np.where(table.unique, (table.n_uniques + 1.0) / 2.0, np.nan)
     warnings = _masked(table)
-    if not census:
+    if not census and not table.n_uniques:
         warnings.append(
             f"No {table.unit.one} is unique in the file, so only τ1 and τ2 were determined: the "
             f"risks of {table.unit.many} that share their combination with others (r2) were not "

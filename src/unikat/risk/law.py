@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Float64
+from unikat._typing import Float64, Int64
 from unikat.risk.exposure import Exposure, Look
 
 _LISTED = 8
@@ -58,6 +58,11 @@ class Others(NamedTuple):
             gammaincc(k, self.steady),
         )
         return found
+
+    def drawn(self, generator: np.random.Generator) -> Int64:
+        """Draw the unobserved units, (n,)."""
+        rate = generator.standard_gamma(self.shape) * self.scale + self.steady
+        return generator.poisson(rate)
 
 
 class Moments(NamedTuple):
@@ -131,15 +136,19 @@ def moments(
 ) -> Moments:
     """Return the risks of cells and higher moments of 1/F; arguments as of `others`."""
     law = others(look, exposure, chances, counts, joined)
-    r1 = law.alone
     if law.shape.any() or joined is not None:
-        r2 = _mean_inverse(law, counts)
-    else:
-        r1, r2 = exposure.risk(chances, counts, look.poisson)
+        return moments_of(law, counts)
+    r1, r2 = exposure.risk(chances, counts, look.poisson)
     return Moments(r1, r2, *_higher(law, counts, r2), counts)
 
 
-def _mean_inverse(law: Others, counts: Float64) -> Float64:
+def moments_of(law: Others, counts: Float64) -> Moments:
+    """Return the risks of cells with (n,) records and such unobserved units."""
+    r2 = mean_inverse(law, counts)
+    return Moments(law.alone, r2, *_higher(law, counts, r2), counts)
+
+
+def mean_inverse(law: Others, counts: Float64) -> Float64:
     """E 1/F, (n,)."""
     b, alpha, a = law
     found = np.empty(len(b))

@@ -89,13 +89,13 @@ class Measured:
         if limit.plain.startswith("tau"):
             found = self.tau1 if limit.plain.startswith("tau1") else self.tau2
             return found.upper if limit.of_interval else found.mean
-        if limit.measure == "k":
+        if limit.plain == "k":
             return self.smallest
-        if limit.measure == "population_k":
+        if limit.plain == "population_k":
             return self.population_smallest
-        if self.r1 is None or limit.measure == "diversity":
+        if self.r1 is None or limit.plain == "diversity":
             return None
-        if limit.measure == "r1":
+        if limit.plain == "r1":
             return float(self.r1.max(initial=0.0))
         above = self.r1 > (limit.above or 0.0)
         return float(above.sum() if self.counts is None else self.counts[above].sum())
@@ -151,17 +151,22 @@ def _leaves_open(reason: Reason, limit: Limit, met: bool | None) -> bool:
     """Whether a reason leaves the verdict open, if by the numbers the limit is met, or not."""
     if reason == "perturbed":
         return not (met and limit.plain in _BOUNDED)
-    if limit.measure in COUNTED:
+    if limit.plain in COUNTED:
         return False
     if reason == "shared keys":
         return met is not False
     if reason == "copies":
         return met is not True
-    return reason != "unreliable interval" or limit.of_interval or limit.measure == "population_k"
+    return reason != "unreliable interval" or limit.of_interval or limit.plain == "population_k"
 
 
 def together(found: Iterable[Judged]) -> Verdict | None:
     """Give the verdict on several limits, all of which have to be met; None without any."""
-    verdicts = {one.verdict for one in found}
+    return worst(one.verdict for one in found)
+
+
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """Give the verdict that counts of several, where all have to be met; None without any."""
+    found = set(verdicts)
     order: tuple[Verdict, ...] = ("not met", "not known", "met")
-    return next((one for one in order if one in verdicts), None)
+    return next((one for one in order if one in found), None)

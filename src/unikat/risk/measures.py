@@ -256,7 +256,7 @@ class RiskMeasures(Observer):
     def start(self) -> RiskTotals:
         """Empty totals."""
         n, n_uniques = len(self.cells), int(self.unique.sum())
-        n_imputed = len(self.incomplete) if self.layout is None else 0
+        n_imputed = len(self.incomplete) if self.shown.is_known else 0
         return RiskTotals(
             n_draws=np.zeros(1, np.int64),
             weight=np.zeros(n),
@@ -441,8 +441,7 @@ class RiskMeasures(Observer):
         by_pattern = self.exposure.taken(p, place)
         with_error = by_pattern if q is p else self.exposure.taken(q, place)
         alone = np.where((count == 1.0) & (released == 1.0), r1, 0.0)[place]
-        if self.layout is not None:
-            # Who agrees with the known keys of a household is no matter of its columns.
+        if not self.shown.is_known:
             return _Found(by_pattern, with_error, alone, imputed), tau
         skipped = self.shown.skipped(look, len(count), self.cost(look.model, look.data))
         if (int(totals.n_draws[0]) - 1) % skipped:

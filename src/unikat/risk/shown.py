@@ -27,7 +27,7 @@ Where this costs more than the measures do it is done in every second, third, ..
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,7 +35,8 @@ import numpy as np
 
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.companions import Companions, companions_of
-from unikat.data.patterns import agreeing_sums, by_known_keys
+from unikat.data.households import HouseholdLayout, agreeing_households
+from unikat.data.patterns import Meeting, agreeing, by_known_keys, summed
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
 from unikat.models.base import IntegratesRisk
@@ -103,6 +104,22 @@ class Shown:
     exposure: Exposure
     companions: Companions | None
     """Of the patterns, by the records that agree with what they show."""
+    layout: HouseholdLayout | None
+    """What the columns are where a record is a household."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known who agrees with what is shown.
+
+        Not of a household of which a key is known of some members and not of all: these may be any
+        of another's.
+        """
+        return self.layout is None or bool(self.layout.is_whole(self.patterns).all())
+
+    def _agreeing(self, cells: Int32) -> Iterator[Meeting]:
+        if self.layout is None:
+            return agreeing(self.patterns, cells, self.n_levels)
+        return agreeing_households(self.layout, self.patterns, cells)
 
     @classmethod
     def of(cls, table: CellTable, imputed: Int64, exposure: Exposure) -> Shown:
@@ -115,6 +132,7 @@ class Shown:
             n_levels=table.n_levels,
             exposure=exposure,
             companions=companions_of(table, patterns),
+            layout=table.layout,
         )
 
     def skipped(self, look: Look, n_cells: int, cost: float) -> int:
@@ -142,7 +160,7 @@ class Shown:
         values = [sample.counts[:, None], sample.released[:, None]]
         if sample.q is not sample.p:
             values.append(self.exposure.within(sample.p, sample.q))
-        sums = agreeing_sums(self.patterns, sample.cells, np.hstack(values), self.n_levels)
+        sums = summed(self._agreeing(sample.cells), np.hstack(values), len(self.patterns))
         records = sums[:, 0]
         if sample.q is not sample.p:
             margin = self.exposure.filled(margin, sums[:, 2:], look.erring)

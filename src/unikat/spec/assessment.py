@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from unikat.spec.base import Spec
-from unikat.spec.households import HouseholdsSpec, RelativesSpec
+from unikat.spec.households import HouseholdsSpec, RelativesSpec, units_are_households
+from unikat.spec.key_errors import KeyErrors
 from unikat.spec.limits import Limit
 from unikat.spec.model import Model, ModelSpec
 from unikat.spec.models import HOUSEHOLDS
@@ -17,6 +18,7 @@ from unikat.spec.tables import (
     DesignSpec,
     Margins,
     RegistrySpec,
+    ReleaseSpec,
     ReportSpec,
     SamplingSpec,
 )
@@ -63,7 +65,19 @@ class AssessmentSpec(Spec):
             form="keys",
         ),
     ] = None
+    release: Annotated[
+        ReleaseSpec | None,
+        Option(
+            "FILE",
+            "Another release of the same persons: the risk of who has both, and links them by the "
+            "keys that they share. In Python also a frame.",
+            accepts="Any",
+            form="keys",
+        ),
+    ] = None
     margins: Margins = ()
+    key_errors: KeyErrors = Field(default={})
+    """Errors of the keys of an intruder who links; empty if nothing is asked of them."""
     model: Model = ModelSpec()
     sampling: SamplingSpec = SamplingSpec()
     report: ReportSpec = ReportSpec()
@@ -82,38 +96,47 @@ class AssessmentSpec(Spec):
         return self
 
     @model_validator(mode="after")
-    def _of_households(self) -> Self:
-        if self.model.name != HOUSEHOLDS:
-            limit = None if self.report.threshold is None else Limit.of(self.report.threshold)
-            if limit is not None and limit.of_households:
-                raise ValueError(
-                    f"{limit.measure} is of households, and the model is {self.model.name}; add "
-                    f"--model {HOUSEHOLDS}, or write {limit.plain}"
-                )
-            if self.households is not None:
-                raise ValueError(
-                    "households are described, but the model is "
-                    f"{self.model.name}; add --model {HOUSEHOLDS}, or leave --household-keys, "
-                    "--head, --population-households and --household-file out"
-                )
+    def _of_a_release(self) -> Self:
+        if self.release is None:
             return self
-        if not self.design.household:
-            raise ValueError(
-                f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
-                "column that tells households apart: --household COLUMN"
-            )
-        refused = {
-            "--classics": self.classics is not None,
-            "--registry": self.registry is not None,
-            "--relatives": self.relatives is not None,
-            "--by": bool(self.report.by),
-            "--margins": bool(self.margins),
-            "--missing wildcard": self.data.missing == "wildcard",
-        }
-        for option, given in refused.items():
+        for name, given in (
+            ("--registry", self.registry is not None),
+            ("--relatives", self.relatives is not None),
+            ("--zeros", self.zeros is not None),
+            (f"--missing {self.data.missing}", self.data.missing != "integrate"),
+            ("--keep-states", self.report.keep_states),
+        ):
             if given:
                 raise ValueError(
-                    f"{option} is about persons, and the model {HOUSEHOLDS} about households; "
-                    "leave it out"
+                    f"{name} is about one file, and --release names another one; leave one of "
+                    "them out"
                 )
         return self
+
+    @model_validator(mode="after")
+    def _of_households(self) -> Self:
+        about_persons = {
+            "--classics": self.classics is not None,
+            "--registry": self.registry is not None,
+            "--key-errors": bool(self.key_errors),
+            "--release": self.release is not None,
+            "--relatives": self.relatives is not None,
+            "--by": bool(self.report.by),
+            "--missing wildcard": self.data.missing == "wildcard",
+        }
+        if units_are_households(
+            [self.model.name], self.design.household, self.households, about_persons
+        ):
+            return self
+        limit = None if self.report.threshold is None else Limit.of(self.report.threshold)
+        if limit is not None and limit.of_households:
+            raise ValueError(
+                f"{limit.measure} is of households, and the model is {self.model.name}; add "
+                f"--model {HOUSEHOLDS}, or write {limit.plain}"
+            )
+        return self
+
+    @property
+    def of_households(self) -> bool:
+        """Whether the units are households."""
+        return self.model.name == HOUSEHOLDS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -15,6 +16,20 @@ Role: TypeAlias = Literal[
     "key", "sensitive", "linked", "identifier", "household", "weight", "other", "removed"
 ]
 ROLES: tuple[str, ...] = get_args(Role)
+
+
+def alike(name: str) -> str:
+    """What names of columns are compared by that are the same to a reader.
+
+    Case, blanks, underscores, hyphens, invisible characters and forms of Unicode do not count.
+
+    Examples
+    --------
+    >>> alike("Full_Name ") == alike("full name"), alike("name") == alike("names")
+    (True, False)
+    """
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(c for c in plain if c not in "_-" and unicodedata.category(c)[0] not in "ZC")
 
 
 class RoleTold(NamedTuple):
@@ -75,7 +90,12 @@ def design_roles(design: DesignSpec) -> dict[str, Role]:
     return found | {name: "weight" for name in (design.weights, design.inclusion) if name}
 
 
-def check_roles(told: Mapping[str, str], keys: Collection[str], design: DesignSpec) -> None:
+def check_roles(
+    told: Mapping[str, str],
+    keys: Collection[str],
+    design: DesignSpec,
+    numeric: Collection[str] = (),
+) -> None:
     """Refuse roles that contradict the keys or the design, all in one message (ValueError).
 
     Parameters
@@ -86,6 +106,8 @@ def check_roles(told: Mapping[str, str], keys: Collection[str], design: DesignSp
         Names of the keys.
     design
         The sampling design.
+    numeric
+        Continuous variables that are to be changed.
     """
     said, by_design = [], design_roles(design)
     for name, text in told.items():
@@ -98,6 +120,10 @@ def check_roles(told: Mapping[str, str], keys: Collection[str], design: DesignSp
             said.append(f"{shown(name)} is a {by_design[name]} of the design, and {text}")
         if key is not None and key not in keys:
             said.append(f"{shown(name)} is linked to {shown(key)}, which is no key")
+    for name in numeric:
+        role = RoleTold.of(told[name]).role if name in told else by_design.get(name, "other")
+        if role not in ("other", "sensitive"):
+            said.append(f"{shown(name)} is to be changed by --numeric, and is {role}")
     for name, role in by_design.items():
         if name in keys:
             said.append(f"{shown(name)} is a key, and a {role} of the design")

@@ -11,6 +11,7 @@ from unikat.errors import SpecError
 from unikat.files.toml import toml_value
 from unikat.language.keys import entry_of, split_keys
 from unikat.spec.base import Spec
+from unikat.spec.households import HouseholdsSpec, name_households, units_are_households
 from unikat.spec.model import read_models
 from unikat.spec.models import PATH_EXAMPLES
 from unikat.spec.option import Option
@@ -76,6 +77,8 @@ class ComparisonSpec(Spec):
     keys: Keys = ()
     population_size: PopulationSize = None
     design: DesignSpec = DesignSpec()
+    households: HouseholdsSpec | None = None
+    """What a household is, for models of households; None if the units are persons."""
     margins: Margins = ()
     models: Annotated[
         Names,
@@ -120,6 +123,21 @@ class ComparisonSpec(Spec):
             ((varied, values),) = path.items()
             return {"option": varied, "values": values}
         return PathSpec.of(path) if isinstance(path, str) else path
+
+    @model_validator(mode="after")
+    def _units(self) -> Self:
+        units_are_households(
+            self.models,
+            self.design.household,
+            self.households,
+            {"--missing wildcard": self.data.missing == "wildcard"},
+        )
+        return self
+
+    @property
+    def of_households(self) -> bool:
+        """Whether the units are households."""
+        return name_households(self.models)
 
     @model_validator(mode="after")
     def _limits_are_positive(self) -> Self:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief, suggest
 from unikat.language.keys import split_keys
 from unikat.spec.base import Spec
-from unikat.spec.model import read_models
-from unikat.spec.models import EXAMPLES, USUAL
+from unikat.spec.households import HouseholdsSpec, name_households, units_are_households
+from unikat.spec.model import ModelSpec, read_models
+from unikat.spec.models import EXAMPLES, USUAL, models_with
 from unikat.spec.option import Option
 from unikat.spec.tables import PageSpec, SamplingSpec
 from unikat.spec.values import Keys, Names, Whole
+
+CART, INDEPENDENCE, SECOND_SAMPLE = COMPARATORS = ("cart", "independence", "second-sample")
+"""Generators of synthetic files that are no model."""
+DRAWN = models_with(draws_records=True)
+"""Models from which records can be drawn."""
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
 
@@ -36,8 +43,8 @@ class EvaluationSpec(Spec):
     """
 
     command: ClassVar[str] = "evaluate evaluation.toml"
-    # Its own option of this name is another one.
-    without: ClassVar[tuple[str, ...]] = ("data.levels",)
+    # Its own option of this name is another one; the file tells the households of the population.
+    without: ClassVar[tuple[str, ...]] = ("data.levels", "households.population")
     format_version: Literal["unikat.evaluation-spec/1"] = Field(
         default="unikat.evaluation-spec/1", alias="schema"
     )
@@ -105,9 +112,22 @@ class EvaluationSpec(Spec):
         Names,
         Option(
             "A,B",
-            "Columns that together identify the household, for --design households.",
+            "Columns that together identify the household, for --design households and models of "
+            "households.",
             first=True,
             form="keys",
+        ),
+    ] = ()
+    households: HouseholdsSpec | None = None
+    """What a household is, for models of households; None if the units are persons."""
+    margins: Annotated[
+        Names,
+        Option(
+            "A,B+C",
+            "Keys whose counts in the population are known to the models, as from a census table: "
+            "joined by a plus, or several tables with commas between. Of households: size and "
+            "keys of the household.",
+            form="run",
         ),
     ] = ()
     levels: Annotated[
@@ -119,6 +139,45 @@ class EvaluationSpec(Spec):
             form="run",
         ),
     ] = "population"
+    estimates: Annotated[
+        Path | None,
+        Option(
+            "FILE",
+            "What other programs estimate of the samples of --leaderboard (CSV or Parquet).",
+            accepts="str | PathLike[str] | None",
+            form="run",
+        ),
+    ] = None
+    leaderboard: Annotated[
+        bool,
+        Option(
+            "",
+            "Compute formulas of others of the same samples too, and say which rows each has.",
+            form="run",
+        ),
+    ] = False
+    synthesizers: Annotated[
+        Names,
+        Option(
+            "A,B,...",
+            f"Generators of synthetic files, side by side: {', '.join(COMPARATORS)}, or models as "
+            f"of synthesize, with options after colons. {SECOND_SAMPLE} is the yardstick and "
+            "always there. Without --models no model is fitted for its risk.",
+            accepts="str | Sequence[Any]",
+            read=read_models,
+            form="run",
+        ),
+    ] = ()
+    synthetic: Annotated[
+        Path | None,
+        Option(
+            "PATH",
+            "Synthetic records that other generators made of the samples: a file, or a folder of "
+            "Parquet files, with the keys and the columns synthesizer, n and repeat.",
+            accepts="str | PathLike[str] | None",
+            form="run",
+        ),
+    ] = None
     sampling: SamplingSpec = SamplingSpec()
     """`seed` is that of the study, from which those of the samples and their chains come."""
     report: PageSpec = PageSpec()
@@ -130,6 +189,37 @@ class EvaluationSpec(Spec):
             _check_commas(sizes)
             return split_keys(sizes)
         return (sizes,) if isinstance(sizes, int) else sizes
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_model_unless_named(cls, values: object) -> object:
+        if isinstance(values, dict) and (values.get("synthesizers") or values.get("synthetic")):
+            return {"models": (), **values}
+        return values
+
+    @model_validator(mode="after")
+    def _generators_make_records(self) -> Self:
+        if not self.makes_files:
+            return self
+        known = (*COMPARATORS, *DRAWN)
+        for one in self.synthesizers:
+            name = ModelSpec.of(one).name
+            if name not in known:
+                raise ValueError(
+                    f"there is no synthesizer {brief(name)!r}{suggest(name, known)}; take "
+                    f"{', '.join(known)}"
+                )
+        if self.design not in ("simple", "bernoulli") or self._units_are_households():
+            raise ValueError(
+                "synthetic files are of records drawn with equal chances: leave out "
+                "--synthesizers and --synthetic, or the design and the models of households"
+            )
+        if self.levels == "sample":
+            raise ValueError(
+                "synthetic files are compared with the population, so they need its levels: leave "
+                "out --levels sample, or --synthesizers"
+            )
+        return self
 
     @model_validator(mode="after")
     def _columns_fit_the_design(self) -> Self:
@@ -157,19 +247,54 @@ class EvaluationSpec(Spec):
                 f"a column of sizes is given, but the design is {self.design}; add --design pps, "
                 "or leave the sizes out"
             )
-        if self.design == "households" and not self.household:
+        if self._units_are_households():
+            if self.households is not None and self.households.population is not None:
+                raise ValueError(
+                    "the file is the population, so that it tells the number of its households; "
+                    "leave households.population out"
+                )
+        elif self.design == "households" and not self.household:
             raise ValueError("the design households needs the household's column (--household)")
-        if self.design != "households" and self.household:
+        elif self.design != "households" and self.household:
             raise ValueError(
                 f"a column of households is given, but the design is {self.design}; add --design "
                 "households, or leave the column out"
+            )
+        if self.estimates is not None and (self.zeros is not None or self._units_are_households()):
+            raise ValueError(
+                "estimates of other programs are of records, and rows are those of the file: leave "
+                "out estimates, or the rules and the models of households"
             )
         if self.levels == "sample" and self.zeros is not None:
             raise ValueError(
                 "rules of what is impossible are about all levels, so the samples' keys need the "
                 "levels of the population: leave out --levels sample, or the rules"
             )
+        if self.levels == "sample" and self.margins:
+            raise ValueError(
+                "counts that are known are about all levels, so the samples' keys need the levels "
+                "of the population: leave out --levels sample, or --margins"
+            )
+        if self.margins and self.design not in ("simple", "bernoulli", "households"):
+            raise ValueError(
+                f"margins are for records drawn with equal chances, and the design is {self.design}"
+                "; leave one of them out"
+            )
         return self
+
+    def _units_are_households(self) -> bool:
+        about_persons = {"--missing wildcard": self.data.missing == "wildcard"}
+        return units_are_households(self.models, self.household, self.households, about_persons)
+
+    @property
+    def makes_files(self) -> bool:
+        """Whether generators of synthetic files are compared."""
+        return bool(self.synthesizers) or self.synthetic is not None
+
+    @property
+    def of_households(self) -> bool:
+        """Whether the units are households."""
+        return name_households(self.models)
 
     def sample_sizes(self, population_size: int) -> tuple[int, ...]:
         """Sizes of the samples in units.

@@ -29,12 +29,14 @@ class Inputs(NamedTuple):
     data: Any = None
     """A frame; None where the specification names a file."""
     registry: Any = None
+    release: Any = None
     margins: tuple[Any, ...] = ()
     """Frames of known counts, in the order of the margins that name no file."""
     synthetic: tuple[Any, ...] = ()
     """Synthetic frames, in the order of the entries that name no file."""
     control: Any = None
     population: Any = None
+    external: Any = None
     protected: Any = None
 
 

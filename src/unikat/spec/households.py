@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -9,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from unikat.errors import shown
 from unikat.language.keys import entry_of, split_keys
+from unikat.spec.models import HOUSEHOLDS
 from unikat.spec.option import Option
 from unikat.spec.tables import FileSpec
 from unikat.spec.values import Names, Table, Whole
@@ -77,6 +79,75 @@ class HouseholdsSpec(FileSpec):
                 "a file of households is named, but no key of it; name them with --household-keys"
             )
         return self
+
+
+def name_households(models: Sequence[str]) -> bool:
+    """Whether models, with options or without, are those of households.
+
+    Examples
+    --------
+    >>> name_households(["households:beta=by-class"]), name_households(["hdp"])
+    (True, False)
+    """
+    return HOUSEHOLDS in map(_name, models)
+
+
+def _name(model: str) -> str:
+    return model.partition(":")[0].strip()
+
+
+def units_are_households(
+    models: Sequence[str],
+    household: Sequence[str],
+    described: HouseholdsSpec | None,
+    about_persons: Mapping[str, bool],
+) -> bool:
+    """Whether the units are households, which the models that are named tell.
+
+    Parameters
+    ----------
+    models
+        Names, with options or without.
+    household
+        Columns that identify a household.
+    described
+        What a household is.
+    about_persons
+        Whether an option is given, by its name, for those that households cannot have.
+
+    Raises
+    ------
+    ValueError
+        If models have different units, or what is given does not go with them.
+    """
+    others = list(dict.fromkeys(one for one in map(_name, models) if one != HOUSEHOLDS))
+    if not name_households(models):
+        if described is not None:
+            raise ValueError(
+                "households are described, but the model is "
+                f"{', '.join(others)}; add --model {HOUSEHOLDS}, or leave --household-keys, "
+                "--head, --population-households and --household-file out"
+            )
+        return False
+    if others:
+        raise ValueError(
+            f"{', '.join(others)} and {HOUSEHOLDS} have different units, persons and households, "
+            "and estimates of different units cannot be compared; name models of persons alone, "
+            f"or {HOUSEHOLDS} alone, with several options if you like, such as "
+            f"{HOUSEHOLDS},{HOUSEHOLDS}:composition=none"
+        )
+    if not household:
+        raise ValueError(
+            f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
+            "column that tells households apart: --household COLUMN"
+        )
+    for option, given in about_persons.items():
+        if given:
+            raise ValueError(
+                f"{option} is about persons, and the model {HOUSEHOLDS} about households; "
+                "leave it out"
+            )
+    return True
 
 
 def _roles(value: object) -> object:

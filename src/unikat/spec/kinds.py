@@ -44,8 +44,10 @@ class Kind:
     """Files and folders of an unfinished run, with which `resume` continues."""
     extends: bool = False
     """The work stays when the run is complete, so that more can be added to it."""
-    form: bool = False
-    """Whether the workbench starts such runs."""
+    sized: bool = False
+    """Whether it estimates risk, so that the size of the population has to be known."""
+    groups_keys: bool = True
+    """Whether keys may have rules of grouping; else files are taken as they are."""
     adds: tuple[tuple[str, str, str], ...] = ()
     """Options that may differ when the workbench continues a run: name, label, help."""
     decides: bool = False
@@ -140,7 +142,7 @@ ASSESS = Kind(
     ),
     complete="manifest.json",
     work=(FITS,),
-    form=True,
+    sized=True,
     adds=(_MAX_SWEEPS,),
     ending="unikat",
 )
@@ -155,7 +157,7 @@ COMPARE = Kind(
     others=("comparison.parquet",),
     work=(FITS,),
     extends=True,
-    form=True,
+    sized=True,
     adds=(_MODELS, _MAX_SWEEPS),
     ending="comparison",
 )
@@ -167,10 +169,9 @@ EVALUATE = Kind(
     spec="evaluation.toml",
     numbers="summary.json",
     report="evaluation.html",
-    others=("evaluation.parquet",),
+    others=("evaluation.parquet", "samples.parquet", "synthesizers.parquet"),
     work=("tasks",),
     extends=True,
-    form=True,
     adds=(_REPEATS, _MODELS),
     ending="evaluation",
     source="POPULATION",
@@ -188,7 +189,7 @@ PROTECT = Kind(
     records=r"protected\.[a-zA-Z0-9.]+",
     work=(FITS,),
     adds=(_MAX_SWEEPS,),
-    form=True,
+    sized=True,
     ending="protected",
 )
 SYNTHESIZE = Kind(
@@ -212,6 +213,7 @@ ATTACK = Kind(
     spec="attack.toml",
     numbers="attack.json",
     report="attack.html",
+    others=("attack-records.parquet", "links.parquet"),
     work=(FITS,),
     adds=(_MAX_SWEEPS,),
     ending="attack",
@@ -220,6 +222,8 @@ ATTACK = Kind(
 VERIFY = Kind(
     name="verify",
     noun="verification",
+    sized=True,
+    groups_keys=False,
     asks="verification.VerifySpec",
     answers="verification.VerifySummary",
     spec="verify.toml",
@@ -233,6 +237,7 @@ VERIFY = Kind(
 CHECK = Kind(
     name="check",
     noun="check",
+    groups_keys=False,
     asks="check.CheckSpec",
     answers="check.CheckSummary",
     spec="check.toml",

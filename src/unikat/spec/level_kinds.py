@@ -41,6 +41,10 @@ FORMS = (
 )
 
 
+_CALLED_ELSE = {"ordinal": "ordered", "scale": "numeric", "continuous": "numeric"}
+"""Words of other programs."""
+
+
 def checked_kind(kind: object) -> str:
     """Return a kind as it is written.
 
@@ -50,6 +54,7 @@ def checked_kind(kind: object) -> str:
         If it is none.
     """
     text = kind.strip() if isinstance(kind, str) else ""
+    text = _CALLED_ELSE.get(text.lower(), text)
     if text.lower() in PLAIN or text.lower() in SYSTEMS:
         return text.lower()
     if hierarchy_file(text) is not None or prefixes(text):
@@ -84,7 +89,10 @@ def _by_key(value: object) -> object:
         raise ValueError(
             "name each key and the kind of its levels, as in 'EDU: ordered; ISCO: isco08'"
         )
-    return dict(entries)
+    found = dict(entries)
+    if len(found) < len(entries) or not found:
+        raise ValueError("name each key once, with one kind, as in 'EDU: ordered; ISCO: isco08'")
+    return found
 
 
 def _checked(levels: dict[str, str]) -> dict[str, str]:

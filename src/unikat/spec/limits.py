@@ -25,6 +25,8 @@ Measure: TypeAlias = Literal[
     "households.tau2",
     "households.tau1_estimate",
     "households.tau2_estimate",
+    "households.r1",
+    "households.k",
 ]
 """What is limited, always of the published file.
 
@@ -48,9 +50,9 @@ _FORM = re.compile(
 _ABOVE = re.compile(rf"\s*r1\s*>\s*(?P<above>{_NUMBER})\s*")
 _HOUSEHOLDS = "households."
 _UPPER = re.compile(r"((?:households\.)?tau[12])_upper")
-AT_LEAST: tuple[Measure, ...] = ("k", "population_k", "diversity")
-"""Measures that have to be large."""
-COUNTED: tuple[Measure, ...] = ("k", "diversity")
+AT_LEAST = ("k", "population_k", "diversity")
+"""Measures that have to be large, whatever the units are."""
+COUNTED = ("k", "diversity")
 """Measures that are counted in the file, so that no model is needed."""
 LOWERED = ("r1", "tau1_estimate")
 """Measures that errors in an intruder's keys lower by a known share, see `Limit.without_errors`."""
@@ -100,7 +102,7 @@ class Limit:
         if (
             found is None
             or measure not in get_args(Measure)
-            or (sign == ">=") != (measure in AT_LEAST)
+            or (sign == ">=") != (measure.removeprefix(_HOUSEHOLDS) in AT_LEAST)
             or (found["inside"] is None) != (measure not in ("records", "diversity"))
         ):
             raise _no_limit(text)
@@ -114,7 +116,7 @@ class Limit:
             if not column or visible(column) != column:
                 raise _no_limit(text)
         bound = float(found["bound"].replace(",", ""))
-        if (measure == "r1" and bound >= 1.0) or (above is not None and above >= 1.0):
+        if (measure.endswith("r1") and bound >= 1.0) or (above is not None and above >= 1.0):
             raise ValueError(f"{shown(text)}: r1 is a probability; give a number below 1")
         return cls(measure, bound, above, column)  # type: ignore[arg-type]
 
@@ -162,7 +164,7 @@ class Limit:
     @property
     def wants_more(self) -> bool:
         """Whether larger values are better."""
-        return self.measure in AT_LEAST
+        return self.plain in AT_LEAST
 
     def met(self, value: float) -> bool:
         """Whether a value of the measure is good enough."""

@@ -34,7 +34,8 @@ class Entry(NamedTuple):
     other mixtures give similar estimates and intervals as good, of samples of persons and of whole
     households (docs/accuracy.md)."""
     draws_records: bool = False
-    """Synthetic records can be drawn from it."""
+    """Synthetic records can be drawn from it, and the attack that knows all other records is made
+    for it."""
     knows_groups: bool = False
     """Its states tell what recoded keys would change."""
     on_gpu: bool = False
@@ -43,8 +44,6 @@ class Entry(NamedTuple):
     """Its chains start from many classes."""
     exact_keys: int | None = None
     """Keys up to which it computes the probability of a cell exactly; None: however many."""
-    all_but_one: bool = False
-    """The attack that knows all other records is made for it."""
 
 
 _mixture = partial(
@@ -67,7 +66,6 @@ CATALOGUE = {
             f"{_MIXTURES}.latent_class",
             "LatentClass",
             candidate=True,
-            all_but_one=True,
         ),
         _mixture("hdp", f"{_MIXTURES}.hdp", "HDP", candidate=True, exact_keys=11),
         _mixture("gom", f"{_MIXTURES}.gom", "GoM", exact_keys=11),
@@ -76,6 +74,7 @@ CATALOGUE = {
         Entry("elamir-skinner", f"{_LOGLINEAR}.empirical_bayes", "ElamirSkinner", candidate=True),
         Entry("mixed-effects", f"{_LOGLINEAR}.mixed_effects", "MixedEffects"),
         Entry("individual-risk", f"{_CELLS}.individual_risk", "IndividualRisk"),
+        Entry("dirichlet-multinomial", f"{_CELLS}.dirichlet", "DirichletMultinomial"),
         Entry("superpopulation-1", f"{_CELLS}.superpopulation", "Superpopulation1"),
         Entry("superpopulation-2", f"{_CELLS}.superpopulation", "Superpopulation2"),
         Entry(
@@ -85,7 +84,6 @@ CATALOGUE = {
             of_households=True,
             draws_records=True,
             knows_groups=True,
-            all_but_one=True,
         ),
     )
 }

@@ -22,6 +22,8 @@ from unikat.language.keys import Call, entries_of, split_keys
 
 AS_IT_IS = "as it is"
 """The method of a column that stays, and that the intruder knows all the same."""
+_LEAST = 1e-12
+"""Amount of rounding and noise, at least; its inverse is the most."""
 EXAMPLE = "'income: microaggregate(5); wage: top(99%), round(100)'"
 """Of the option, for messages."""
 
@@ -110,8 +112,10 @@ class Method(NamedTuple):
         amount = self.amount
         if self.percent and self.name in ("top", "bottom", "swap") and not 0.0 < amount < 100.0:
             raise ValueError(f"{shown(text)}: a percentage must be above 0% and below 100%")
-        if self.name in ("round", "noise") and amount <= 0.0:
-            raise ValueError(f"{shown(text)}: the amount must be above 0")
+        if self.name in ("round", "noise") and not _LEAST <= amount <= 1.0 / _LEAST:
+            raise ValueError(
+                f"{shown(text)}: the amount must be from {_LEAST:g} to {1.0 / _LEAST:g}"
+            )
         if self.name == "microaggregate" and (amount < 2.0 or not amount.is_integer()):
             raise ValueError(f"{shown(text)}: a group has a whole number of records, 2 or more")
 

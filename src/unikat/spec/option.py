@@ -21,7 +21,7 @@ from unikat.spec.trust import Trust
 class Asked(NamedTuple):
     """What is known where the value of an option is read."""
 
-    values: Mapping[str, Any]
+    values: dict[str, Any]
     """What the file of the specification says, and the options before this one."""
     before: Any
     """The value that goes; None if there is none."""
@@ -48,6 +48,10 @@ class Option:
     key; empty: none."""
     label: str = ""
     """Of its field, where the page lists its fields by itself."""
+    endings: tuple[str, ...] = ()
+    """Of the names of files that a form offers for it; none: files of data."""
+    run: str = ""
+    """Kind of the runs whose folders a form offers for it, or files of records: `synthesize`."""
     positional: bool = False
     """Whether the command line takes it as an argument, after the data."""
     rare: bool = False
@@ -84,13 +88,13 @@ class Defined:
 
     @property
     def is_file(self) -> bool:
-        """Whether it names a file."""
-        return self.option.metavar == "FILE"
+        """Whether it names a file or a folder."""
+        return self.option.metavar in ("FILE", "DIR", "PATH")
 
     @property
     def is_files(self) -> bool:
-        """Whether it names several files."""
-        return self.option.metavar == "FILE,FILE"
+        """Whether it names several files, or folders of files."""
+        return self.option.metavar in ("FILE,FILE", "DIR|FILE,FILE")
 
     @property
     def table(self) -> type[BaseModel] | None:

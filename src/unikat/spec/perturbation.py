@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from unikat.errors import SpecError, shown
 from unikat.language.keys import entry_of, split_keys
@@ -31,8 +33,19 @@ def is_probability(text: str) -> bool:
     return re.fullmatch(_NUMBER, text) is not None
 
 
+def are_probabilities(text: str) -> bool:
+    """Whether a text is one probability of keeping a value, or several to choose from.
+
+    Examples
+    --------
+    >>> are_probabilities("0.8"), are_probabilities("0.8, 0.9, 1"), are_probabilities("a,b.csv")
+    (True, True, False)
+    """
+    return all(is_probability(part.strip()) for part in text.split(","))
+
+
 def _pram(value: object) -> object:
-    """Read `region: 0.8; education: matrix.csv`; a mapping of keys stays as it is."""
+    """Read `region: 0.8, 0.9; education: matrix.csv`; a mapping of keys stays as it is."""
     if isinstance(value, Mapping):
         return {str(name): _of_key(one) for name, one in value.items()}
     if not isinstance(value, str):
@@ -41,7 +54,7 @@ def _pram(value: object) -> object:
     for part in split_keys(value, ";"):
         # A name may hold a colon; the path of a file on Windows does: the name comes first.
         name, rule = entry_of(part, last=True)
-        if not is_probability(rule):
+        if not are_probabilities(rule):
             name, rule = entry_of(part)
         if not rule or not name:
             raise ValueError(
@@ -56,7 +69,12 @@ def _pram(value: object) -> object:
 
 def _of_key(value: object) -> object:
     if isinstance(value, str):
-        return float(value) if is_probability(value) else Path(value).expanduser()
+        if not are_probabilities(value):
+            return Path(value).expanduser()
+        value = [float(part) for part in value.split(",")]
+    if isinstance(value, (list, tuple)):
+        # One probability is told, several are to choose from.
+        return value[0] if len(value) == 1 else tuple(value)
     if isinstance(value, Mapping):
         rows: Mapping[Any, Any] = value
     elif hasattr(value, "to_dict") and hasattr(value, "index"):
@@ -78,10 +96,78 @@ def _of_key(value: object) -> object:
     }
 
 
-Pram: TypeAlias = dict[str, float | Path | Matrix]
-"""For each key that is perturbed the probability of keeping a value, or a matrix; a file until it
-is read with the specification."""
+Strengths: TypeAlias = tuple[Annotated[float, Field(ge=0.0, le=1.0)], ...]
+"""Probabilities of keeping a value, among which a search chooses; 1: it is not perturbed."""
+Pram: TypeAlias = dict[str, float | Strengths | Path | Matrix]
+"""For each key that is perturbed the probability of keeping a value, several, or a matrix; a file
+until it is read with the specification."""
 PramByKey = Annotated[Pram, BeforeValidator(_pram)]
+
+
+MOST = 64
+"""Perturbations among which a search can choose."""
+
+
+def check_probabilities(pram: Pram) -> Pram:
+    """Return a perturbation if its probabilities can be used.
+
+    Raises
+    ------
+    ValueError
+        If one is out of range, named twice, or there are more than `MOST` combinations.
+    """
+    for name, one in pram.items():
+        if isinstance(one, float) and not 0.0 <= one < 1.0:
+            raise ValueError(
+                f"the probability of keeping a value of {shown(name)} must be from 0 to below "
+                "1, such as 0.8"
+            )
+        if isinstance(one, tuple) and not 1 < len(one) == len(set(one)):
+            raise ValueError(
+                f"probabilities of keeping a value of {shown(name)} must be different ones, "
+                "such as 0.8, 0.9, 1"
+            )
+    if (n := math.prod(len(one) for one in pram.values() if isinstance(one, tuple))) > MOST:
+        raise ValueError(
+            f"there are {n:,} combinations of the probabilities of keeping values, more than "
+            f"{MOST}; name fewer"
+        )
+    return pram
+
+
+def perturbations_of(pram: Pram) -> tuple[Pram, ...]:
+    """All perturbations that are allowed, those that change least first.
+
+    Each has one probability or matrix for a key, and no key that is kept as it is.
+
+    Examples
+    --------
+    >>> perturbations_of({"a": (0.8, 1.0), "b": 0.9})
+    ({'b': 0.9}, {'a': 0.8, 'b': 0.9})
+    """
+    each = [one if isinstance(one, tuple) else (one,) for one in pram.values()]
+    found: list[Pram] = [dict(zip(pram, some, strict=True)) for some in product(*each)]
+
+    def strength(one: Pram) -> float:
+        return sum(1.0 - kept for kept in one.values() if isinstance(kept, float))
+
+    found.sort(key=strength)
+    return tuple({name: one for name, one in some.items() if one != 1.0} for some in found)
+
+
+def pram_text(pram: Pram) -> str:
+    """Write a perturbation as `--pram` takes it.
+
+    Examples
+    --------
+    >>> pram_text({"region": 0.8, "age": {}})
+    'region: 0.8; age: matrix'
+    """
+    parts = (
+        f"{name}: {one:g}" if isinstance(one, float) else f"{name}: matrix"
+        for name, one in pram.items()
+    )
+    return "; ".join(parts)
 
 
 def read_matrix(path: Path) -> Matrix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -104,6 +105,16 @@ class PlanSpec(Spec):
     def _estimates_nothing(self) -> Self:
         if self.zeros is not None:
             raise ValueError("a plan has no use for zeros, since it estimates nothing; remove them")
+        return self
+
+    @model_validator(mode="after")
+    def _each_column_once(self) -> Self:
+        done = [*(one.name for one in (*self.keys, *self.linked)), *self.removed, *self.renumbered]
+        if twice := [name for name, n in Counter(done).items() if n > 1]:
+            raise ValueError(
+                f"the plan does two things to the column {shown(twice[0])}; name it once among "
+                "keys, linked, removed and renumbered"
+            )
         return self
 
     def to_toml(self, folder: Path, note: str = "") -> str:

@@ -1,4 +1,4 @@
-"""What `policy.toml` holds: what a file has to reach before it leaves, whoever made it."""
+"""What `policy.toml` holds: what a file has to reach before it is released."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pydantic import Field, field_validator, model_validator
 from unikat.errors import SpecError, brief, shown, suggest, visible
 from unikat.files.toml import read_bytes, toml_of, write_toml
 from unikat.spec.base import checked
+from unikat.spec.columns import alike
 from unikat.spec.limits import COUNTED, Limit
 from unikat.spec.scenarios import MOST_TARGETS, POLICY, ScenarioSpec
-from unikat.spec.values import Names, Share, Table
+from unikat.spec.values import Names, Share, Table, Whole
 
 _LONGEST = 10_000_000
 """Bytes of a file of a policy."""
@@ -35,6 +36,9 @@ class PolicyScenario(ScenarioSpec):
 
     @model_validator(mode="after")
     def _without_contradictions(self) -> Self:
+        for one in self.limits:
+            if one.wants_more and one.bound < 2.0:
+                raise ValueError(f"{one} is met by every file; write 2 or more")
         kinds = Counter((one.measure, one.above, one.column) for one in self.limits)
         if twice := [kind for kind, n in kinds.items() if n > 1]:
             raise ValueError(
@@ -64,8 +68,8 @@ class PolicySpec(Table):
     """Keys besides those that scenarios name."""
     scenarios: tuple[PolicyScenario, ...] = Field(default=(), alias="scenario")
     never: Names = ()
-    """Columns that never leave, whatever the case of their letters."""
-    minimum_cell: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    """Columns that never leave; names are compared as readers do (`alike`)."""
+    minimum_cell: Whole | None = Field(default=None, ge=2, le=1_000_000_000)
     """Fewest records of each level of each key."""
     confidence: Share = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals of which limits judge an end."""
@@ -94,7 +98,7 @@ class PolicySpec(Table):
     def needs_population(self) -> bool:
         """Whether a limit asks for the population, and not for the file alone."""
         return any(
-            limit.measure not in COUNTED and not one.in_sample
+            limit.plain not in COUNTED and not one.in_sample
             for one in self.scenarios
             for limit in one.limits
         )
@@ -110,19 +114,19 @@ class PolicySpec(Table):
             raise ValueError("two scenarios have the same name; give each its own")
         if sum(len(one.target) for one in self.scenarios) > MOST_TARGETS:
             raise ValueError(f"scenarios have more than {MOST_TARGETS} targets; leave some out")
-        never = {name.casefold() for name in self.never}
+        never = set(map(alike, self.never))
         for name in self.known_keys:
             if ":" in name:
                 raise ValueError(
                     "keys are judged as the file holds them; name them without rules of grouping"
                 )
-            if name.casefold() in never:
+            if alike(name) in never:
                 raise ValueError(
                     f"{shown(name)} never leaves, and a scenario has it as a key; take it out of "
                     "one of them"
                 )
         for name in self.sensitive:
-            if name in self.known_keys or name.casefold() in never:
+            if name in self.known_keys or alike(name) in never:
                 raise ValueError(
                     f"the diversity of {shown(name)} is limited, and it is a key or never leaves; "
                     "take it out of one of them"

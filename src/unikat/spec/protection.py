@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from unikat.errors import brief, shown
-from unikat.language.keys import column_of
+from unikat.errors import shown
+from unikat.language.keys import column_of, split_keys
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.columns import ColumnRoles, check_roles
 from unikat.spec.level_kinds import Apart
@@ -17,11 +17,20 @@ from unikat.spec.limits import Limit
 from unikat.spec.models import AUTO, HOUSEHOLDS, either, models_with
 from unikat.spec.numeric import NumericByColumn, methods_of
 from unikat.spec.option import Option
-from unikat.spec.paths import NamesFiles, hierarchy_file
-from unikat.spec.perturbation import Pram, PramByKey, SwapRule, SwapText, read_matrix
+from unikat.spec.paths import NamesFiles
+from unikat.spec.perturbation import (
+    Pram,
+    PramByKey,
+    SwapRule,
+    SwapText,
+    check_probabilities,
+    perturbations_of,
+    read_matrix,
+)
 from unikat.spec.recodings import (
     LEFT_OUT,
     one_of_each,
+    read_recoding,
     read_recodings,
     recodings_of,
     shares_of,
@@ -57,6 +66,7 @@ class ProtectionSpec(AssessmentSpec):
     without: ClassVar[tuple[str, ...]] = (
         "classics",
         "registry",
+        "release",
         "relatives",
         "report.show_small_cells",
         "report.threshold",
@@ -80,14 +90,16 @@ class ProtectionSpec(AssessmentSpec):
         Option(
             "FILE",
             "Several intruders, the targets of all of whom have to be reached: a TOML file with "
-            "[[scenario]] tables of name, keys, target, in_sample and errors, or a policy.toml. In "
-            "Python also a list of mappings.",
+            "[[scenario]] tables of name, keys, target, in_sample and errors, or a policy.toml, by "
+            "which the protected file is then checked. In Python also a list of mappings.",
             "one intruder, who knows all keys",
             accepts="str | PathLike[str] | Sequence[Mapping[str, Any]]",
             read=scenarios_given,
             form="run",
         ),
     ] = Field(default=(), alias="scenario")
+    policy: Path | None = None
+    """The policy that the scenarios are of, by which the protected file is checked."""
     keep: Annotated[Names, Option("A,B", "Keys that stay as they are.", form="key")] = ()
     weights_of_keys: Annotated[
         dict[str, float],
@@ -104,8 +116,7 @@ class ProtectionSpec(AssessmentSpec):
         ColumnRoles,
         Option(
             "TEXT",
-            "Roles of other columns: 'pid: identifier; income: sensitive; x: other'. Identifiers "
-            "are removed.",
+            "Roles of other columns: 'pid: identifier; x: other'. Identifiers are removed.",
             "proposed",
             first=True,
             accepts="str | Mapping[str, str]",
@@ -132,12 +143,15 @@ class ProtectionSpec(AssessmentSpec):
     recode: Annotated[
         dict[str, Any],
         BeforeValidator(one_of_each),
+        NamesFiles,
         Option(
             "TEXT",
-            "Do this instead of searching: 'age: width(10); region: left out'. Other keys stay.",
+            "Do this instead of searching: 'age: width(10); region: left out'. Other keys stay. "
+            "'region: file(region.csv)' takes the groups of a hierarchy.",
             "searched",
             first=True,
             accepts="str | Mapping[str, Any]",
+            read=read_recoding,
             form="key",
         ),
     ] = Field(default={})
@@ -179,8 +193,9 @@ class ProtectionSpec(AssessmentSpec):
             "TEXT",
             "After recoding replace some values by random ones: 'region: 0.8; education: "
             "matrix.csv'. A number is the probability of keeping a value, and the expected shares "
-            "of the levels stay. A file has levels in the first row and column. In Python a "
-            "mapping of keys to numbers, nested mappings or pandas frames.",
+            "of the levels stay. With a target also several to choose from: 'region: 0.8, 0.9, 1'. "
+            "A file has levels in the first row and column. In Python a mapping of keys to "
+            "numbers, lists, nested mappings or pandas frames.",
             "no value is replaced",
             accepts="str | Mapping[str, Any]",
             form="key",
@@ -209,7 +224,7 @@ class ProtectionSpec(AssessmentSpec):
         ),
     ] = ()
     subsample: Annotated[
-        tuple[Annotated[float, Field(gt=0.0, le=1.0)], ...],
+        tuple[float, ...],
         BeforeValidator(shares_of),
         Option(
             "Q",
@@ -286,6 +301,16 @@ class ProtectionSpec(AssessmentSpec):
         return bool(self.perturbed)
 
     @property
+    def perturbations(self) -> tuple[Pram, ...]:
+        """What may be perturbed by PRAM, those that change least first; see `perturbations_of`."""
+        return perturbations_of(self.pram)
+
+    @property
+    def seeks_release(self) -> bool:
+        """Whether a search chooses what is perturbed or suppressed, beside the recoding."""
+        return self.suppress == BY_SEARCH or len(self.perturbations) > 1
+
+    @property
     def perturbed(self) -> tuple[str, ...]:
         """Keys of which values are changed at random."""
         return (*self.pram, *(() if self.swap is None else SwapRule.of(self.swap).keys))
@@ -298,13 +323,7 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("pram")
     @classmethod
     def _probabilities(cls, pram: Pram) -> Pram:
-        for name, one in pram.items():
-            if isinstance(one, float) and not 0.0 <= one < 1.0:
-                raise ValueError(
-                    f"the probability of keeping a value of {shown(name)} must be from 0 to below "
-                    "1, such as 0.8"
-                )
-        return pram
+        return check_probabilities(pram)
 
     @field_validator("suppress")
     @classmethod
@@ -312,11 +331,11 @@ class ProtectionSpec(AssessmentSpec):
         if text is None or text.strip() == BY_SEARCH:
             return text and text.strip()
         target = Limit.of(text)
-        if target.measure not in ("r1", "k"):
+        if target.plain not in ("r1", "k"):
             raise ValueError(
                 f"--suppress is about single records; write 'r1 <= 0.2' or 'k >= 3', not {target}"
             )
-        if target.measure == "k" and target.bound < 2.0:
+        if target.plain == "k" and target.bound < 2.0:
             raise ValueError(f"{target} suppresses nothing; write 'k >= 2' or more")
         return str(target)
 
@@ -366,12 +385,6 @@ class ProtectionSpec(AssessmentSpec):
     @field_validator("recode")
     @classmethod
     def _of_known_rules(cls, recode: dict[str, Any]) -> dict[str, Any]:
-        for name, rule in recode.items():
-            if hierarchy_file(rule) is not None:
-                raise ValueError(
-                    f"a hierarchy has several recodings of {brief(name)!r} to choose from; name it "
-                    "in --recodings, with a target"
-                )
         return {name: LEFT_OUT if rule is None else rule for name, rule in recode.items()}
 
     @model_validator(mode="after")
@@ -379,7 +392,10 @@ class ProtectionSpec(AssessmentSpec):
         self._check_told()
         self._check_subsample()
         shared = () if self.households is None else self.households.keys
-        check_roles(self.columns, [column_of(key) for key in (*self.keys, *shared)], self.design)
+        # A name may hold a plus; an entry joins columns by it.
+        columns = {name for one in self.numeric for name in (one, *split_keys(one, "+"))}
+        keys = [column_of(key) for key in (*self.keys, *shared)]
+        check_roles(self.columns, keys, self.design, columns)
         if not (self.seeks or self.perturbs or self.recode or self.subsample or self.numeric):
             raise ValueError(
                 "no target is named; name one as in --target 'tau1 <= 5', or --scenarios"
@@ -390,14 +406,21 @@ class ProtectionSpec(AssessmentSpec):
             self._check_of_households()
         else:
             check_of_persons(self)
-            if self.target:
-                of_persons(Limit.of(self.target))
-        if self.suppress is not None and self.data.missing == "level":
+            for text in (self.target, self.suppress):
+                if text and text != BY_SEARCH:
+                    of_persons(Limit.of(text))
+        if self.suppress is not None and self.data.missing != "integrate":
+            # A wildcard would match all others: one blank record made the risk of a file 0.
             raise ValueError(
-                "a suppressed value says nothing, and --missing level takes it for a level; leave "
-                "--missing out, or --suppress"
+                "a suppressed value says nothing, and --missing "
+                + (
+                    "level takes it for a level"
+                    if self.data.missing == "level"
+                    else "wildcard takes it for a match of other records, whose risk it hides"
+                )
+                + "; leave --missing out, or --suppress"
             )
-        if self.suppress == BY_SEARCH:
+        if self.seeks_release:
             self._check_by_search()
         if self.suppress is not None and len(self.keys) > MOST_SUPPRESSED:
             raise ValueError(
@@ -446,27 +469,37 @@ class ProtectionSpec(AssessmentSpec):
 
     def _check_of_households(self) -> None:
         refused = {
-            "--suppress": self.suppress is not None,
+            "--suppress search": self.suppress == BY_SEARCH,
             "--pram": bool(self.pram),
             "--swap": self.swap is not None,
             "--subsample": bool(self.subsample),
             "--scenarios": bool(self.scenarios),
+            "--margins": bool(self.margins),
             "--household-file": self.households is not None and self.households.path is not None,
         }
         for option, given in refused.items():
             if given:
                 raise ValueError(
                     f"{option} cannot be combined with --model {HOUSEHOLDS}: households are "
-                    "recoded, and nothing else is done to them; leave it out"
+                    "recoded, their keys suppressed by a rule such as 'households.r1 <= 0.1', and "
+                    "nothing else is done to them; leave it out"
                 )
 
     def _check_by_search(self) -> None:
+        suppresses = self.suppress == BY_SEARCH
+        asked = "--suppress search" if suppresses else "--pram with several probabilities"
+        remedy = "write --suppress 'r1 <= 0.2'" if suppresses else "name one for each key"
         if not self.target or self.recode or self.scenarios:
             raise ValueError(
-                "--suppress search looks for the plan that reaches one --target, without --recode "
-                "and --scenarios; write --suppress 'r1 <= 0.2' beside them"
+                f"{asked} looks for the plan that reaches one --target, without --recode and "
+                f"--scenarios; {remedy} beside them"
             )
-        if self.model.name != AUTO and self.target[0] != "k":
+        if self.swap is not None:
+            raise ValueError(
+                f"{asked} looks for the plan that reaches the target, and --swap is done after "
+                f"it; leave --swap out, or {remedy}"
+            )
+        if suppresses and self.model.name != AUTO and self.target[0] != "k":
             raise ValueError(
                 f"--suppress search relies on what is left of the risk of records with a low risk, "
                 f"which {self.model.name} alone understates: in trials the true τ1 was 1.6 to 2 "
@@ -474,11 +507,16 @@ class ProtectionSpec(AssessmentSpec):
             )
         if not Limit.of(self.target).plain.startswith("tau") and self.target[0] != "k":
             raise ValueError(
-                f"--suppress search is for targets of tau1, tau2 or k, not {self.target!r}; write "
-                "--suppress 'r1 <= 0.2'"
+                f"{asked} is for targets of tau1, tau2 or k, not {self.target!r}; {remedy}"
             )
 
     def _check_subsample(self) -> None:
+        for share in self.subsample:
+            if not 0.0 < share <= 1.0:
+                raise ValueError(
+                    f"--subsample {share:g} is no share of the records, which is above 0 and at "
+                    "most 1; write 0.5 or 50%"
+                )
         if len(set(self.subsample)) < len(self.subsample):
             raise ValueError("--subsample names a share twice; name each once")
         if len(self.subsample) > 1 and not self.seeks:
@@ -534,7 +572,8 @@ class ProtectionSpec(AssessmentSpec):
                 "the risk after --pram and --swap is not known with --margins; leave one of them "
                 "out"
             )
-        if self.perturbs and self.suppress is not None and not self.suppress.startswith("k"):
+        by_risk = self.suppress is not None and self.suppress.startswith("r1")
+        if self.perturbs and by_risk:
             raise ValueError(
                 f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
                 "and --swap change them; take --suppress 'k >= 3', or leave one of them out"

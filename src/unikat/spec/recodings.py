@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,17 @@ def weights_of(value: object) -> object:
 
 def read_recodings(value: Any, _: Asked) -> Any:
     """Read recodings; a hierarchy is named by its path."""
+    return _with_files(recodings_of, value)
+
+
+def read_recoding(value: Any, _: Asked) -> Any:
+    """Read one recoding for each key; a hierarchy is named by its path."""
+    return _with_files(one_of_each, value)
+
+
+def _with_files(read: Callable[[object], object], value: object) -> Any:
     try:
-        return with_paths(recodings_of(value), lambda path: Path(given_path(path)), texts=True)
+        return with_paths(read(value), lambda path: Path(given_path(path)), texts=True)
     except ValueError:
         # The specification says what is wrong.
         return value

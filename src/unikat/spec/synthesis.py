@@ -69,9 +69,10 @@ class SynthesisSpec(Spec):
     )
     without: ClassVar[tuple[str, ...]] = ("households.path", "households.population")
     keys: Keys = ()
-    datasets: Annotated[Whole, Option("N", "Synthetic files, at least 2.", first=True)] = Field(
-        default=5, ge=2, le=1000
-    )
+    datasets: Annotated[
+        Whole,
+        Option("N", "Synthetic files, at least 2.", first=True, form="run", label="Files to make"),
+    ] = Field(default=5, ge=2, le=1000)
     """One alone has no variance between them."""
     replace: Annotated[
         Names,
@@ -79,6 +80,8 @@ class SynthesisSpec(Spec):
             "A,B",
             "Keys whose values alone are drawn, given all others of the record or household.",
             "all keys",
+            form="run",
+            label="Keys to replace",
         ),
     ] = ()
     method: Annotated[
@@ -88,6 +91,8 @@ class SynthesisSpec(Spec):
             "How households are drawn: truncated obeys the rules in fit and drawing. Comparators: "
             "untruncated ignores them; reject ignores them in the fit; flat draws persons by "
             "latent classes and ignores households.",
+            form="run",
+            label="How households are drawn",
         ),
     ] = "truncated"
     shares: Annotated[
@@ -98,6 +103,8 @@ class SynthesisSpec(Spec):
             "Probabilities within households to compare, with semicolons between: 'share(all same "
             "RACE | size = 3); share(spouse present)'.",
             name="share",
+            form="run",
+            label="Probabilities within households",
         ),
     ] = ()
     design: SynthesisDesign = SynthesisDesign()
@@ -112,6 +119,8 @@ class SynthesisSpec(Spec):
             first=True,
             accepts="Any",
             read=read_model,
+            form="run",
+            label="Model",
         ),
     ] = ModelSpec(name=USUAL)
     sampling: SynthesisSampling = SynthesisSampling()

@@ -265,11 +265,53 @@ class RegistrySpec(FileSpec):
     """The `[registry]` table: a file of registered units that shares the keys; by path or frame."""
 
 
+class ReleaseSpec(FileSpec):
+    """The `[release]` table: another release of the same persons; by path or frame."""
+
+    keys: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys that the other release adds to those of FILE, as for --keys.",
+            name="release_keys",
+            form="keys",
+        ),
+    ] = ()
+    shared: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Keys of FILE by which an intruder links the two releases.",
+            "those that the other release has, too",
+            form="keys",
+        ),
+    ] = ()
+    id: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Columns of both releases that together say who is who, which the owner knows and no "
+            "intruder. Without them both releases have the same persons.",
+            name="release_id",
+            form="keys",
+        ),
+    ] = ()
+
+    @model_validator(mode="after")
+    def _adds_keys(self) -> Self:
+        if not self.keys:
+            raise ValueError(
+                "another release is named, but no key that it adds; name them with --release-keys"
+            )
+        return self
+
+
 class MarginSpec(FileSpec):
     """An entry of `[[margins]]`: a file of known counts over some of the keys; by path or frame."""
 
 
-def _several_files(value: object) -> object:
+def several_files(value: object) -> object:
+    """Tables of one or several files: of paths, of paths in one text with commas, or of frames."""
     if isinstance(value, str):
         value = split_keys(value)
     listed = value if isinstance(value, (list, tuple)) else [value]
@@ -278,7 +320,7 @@ def _several_files(value: object) -> object:
 
 Margins = Annotated[
     tuple[MarginSpec, ...],
-    BeforeValidator(_several_files),
+    BeforeValidator(several_files),
     Option(
         "FILE,FILE",
         "Exact counts of the population over some of the keys, such as a census table by age and "
@@ -289,7 +331,7 @@ Margins = Annotated[
     ),
 ]
 """Files of known counts; one text may name several, with commas between."""
-SeveralFiles = Annotated[tuple[FileSpec, ...], BeforeValidator(_several_files)]
+SeveralFiles = Annotated[tuple[FileSpec, ...], BeforeValidator(several_files)]
 """Files of records, named likewise."""
 
 

@@ -27,7 +27,7 @@ Share = Annotated[float, BeforeValidator(_of_percent)]
 
 
 def whole_number(value: object) -> object:
-    """Read a number as people write large ones: 1000000, 1,000,000, 1_000_000 or 1e6.
+    """Read a number as people write large ones: 1000000, 1,000,000, 1 000 000 or 1e6.
 
     Raises
     ------
@@ -36,26 +36,29 @@ def whole_number(value: object) -> object:
 
     Examples
     --------
-    >>> whole_number("36,970"), whole_number("1e6")
-    (36970, 1000000)
+    >>> whole_number("36,970"), whole_number("36 970"), whole_number("1e6")
+    (36970, 36970, 1000000)
     """
     if not isinstance(value, str):
         return value
     text = value.strip()
     if len(text) <= _MOST_DIGITS:
-        if re.fullmatch(r"-?[0-9]+|[0-9]{1,3}(,[0-9]{3})+|[0-9]{1,3}(_[0-9]{3})+", text):
-            return int(text.replace(",", "").replace("_", ""))
+        if re.fullmatch(rf"-?[0-9]+|[0-9]{{1,3}}({_GROUP})[0-9]{{3}}(\1[0-9]{{3}})*", text):
+            return int(re.sub(_GROUP, "", text))
         if re.fullmatch(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}", text):
             number = Decimal(text)
             if number == int(number):
                 return int(number)
     raise ValueError(
-        f"{shown(value)} is not a whole number. Commas or underscores may only separate thousands, "
-        "and a point stands only before an exponent: write 1000000, 1,000,000, 1_000_000 or 1e6"
+        f"{shown(value)} is not a whole number. Commas, spaces or underscores may only separate "
+        "thousands, and a point stands only before an exponent: write 1000000, 1,000,000, "
+        "1 000 000 or 1e6"
     )
 
 
 _MOST_DIGITS = 40
+_GROUP = "[,_ \u00a0\u202f]"
+"""What may stand between thousands: spaces that do not break are those that people copy."""
 Whole = Annotated[int, BeforeValidator(whole_number)]
 """A whole number; a text may write it as people write large ones."""
 

@@ -12,6 +12,7 @@ from unikat.spec.option import Option
 from unikat.spec.protection import ProtectionSpec, check_of_persons
 from unikat.spec.scenarios import of_persons
 from unikat.spec.tables import FileSpec
+from unikat.spec.values import Names
 
 
 class VerifySpec(AssessmentSpec):
@@ -37,6 +38,9 @@ class VerifySpec(AssessmentSpec):
             "required",
             accepts="Any",
             positional=True,
+            form="run",
+            label="Protected file",
+            run="protect",
         ),
     ] = None
     id: Annotated[
@@ -46,6 +50,8 @@ class VerifySpec(AssessmentSpec):
             "Column by whose values records of the two files are matched.",
             "by their order",
             first=True,
+            form="run",
+            label="Column that matches records",
         ),
     ] = None
     target: Annotated[
@@ -54,8 +60,20 @@ class VerifySpec(AssessmentSpec):
             "TEXT",
             "What the protected file has to reach, as for `unikat.protect`: 'tau1 <= 5'.",
             first=True,
+            form="run",
+            label="Target",
         ),
     ] = None
+
+    sensitive: Annotated[
+        Names,
+        Option(
+            "A,B",
+            "Sensitive variables of both files: what an intruder learns about them from the "
+            "protected file, and from the original, beyond what is known of similar persons.",
+            first=True,
+        ),
+    ] = ()
 
     @field_validator("target")
     @classmethod
@@ -78,6 +96,12 @@ class VerifySpec(AssessmentSpec):
             raise ValueError(
                 "a suppressed value says nothing, and --missing level takes it for a level; leave "
                 "--missing out"
+            )
+        if self.data.missing == "wildcard" and self.target and Limit.of(self.target).plain != "k":
+            # Suppressed values of others would hide who is alone.
+            raise ValueError(
+                "--missing wildcard gives lower bounds of the risk, which tell of no --target but "
+                "k that it is met; leave one of them out"
             )
         if self.zeros is not None:
             raise ValueError("--zeros cannot be combined with a verification; leave it out")

@@ -98,6 +98,20 @@ class Execution:
         return None if self.folder is None else Checkpoint(folder=self.folder, resume=self.resume)
 
 
+def is_decided(model: Any) -> bool:
+    """Whether `decided` puts another model in the place of this one."""
+    return isinstance(model, Auto) or (isinstance(model, NestedHouseholds) and model.calibrate)
+
+
+def check_ties(model: Any) -> None:
+    """Refuse ties of members to the head (SpecError): the risk is not calibrated for them."""
+    if isinstance(model, NestedHouseholds) and model.ties != "none":
+        raise SpecError(
+            "The option ties is for synthetic households; their risk is estimated without. Leave "
+            "it out."
+        )
+
+
 def decided(
     model: Any,
     table: CellTable,
@@ -141,16 +155,18 @@ def decided(
     Raises
     ------
     SpecError
-        If no candidate that could be chosen can be fitted to the table.
+        If no candidate that could be chosen can be fitted to the table, or if the model of
+        households has ties, for which the error of the risk was never measured.
     KeyboardInterrupt
         On Ctrl-C; finished fits are in the folder.
     """
+    check_ties(model)
+    if not is_decided(model):
+        return model
     execution = execution or Execution()
     run = run or WholeRun(watcher=execution.watcher, level=level)
-    if isinstance(model, NestedHouseholds) and model.calibrate:
+    if isinstance(model, NestedHouseholds):
         return _with_error(model, table, seed, n_chains, most_sweeps, level, execution, run)
-    if not isinstance(model, Auto):
-        return model
     found, refused = _evidence(model, table, seed, n_chains, level, execution, run)
     chosen = _choose(found, refused)
     weights = weights_of_error(table, chosen.model, chosen.risk) if model.calibrate else None

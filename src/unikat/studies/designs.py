@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.design import Sampling
+from unikat.data.households import HouseholdLayout
+from unikat.data.keys import Key
 from unikat.data.sampling import few_classes, sampling_of
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, suggest
@@ -29,7 +31,7 @@ Allocation: TypeAlias = Literal["proportional", "equal", "power"]
 _CERTAIN = 1.0 - 1e-9
 """Inclusion probabilities from here on are 1: two points of a systematic sample, 1 apart but for
 rounding, then never hit the same unit."""
-_DRAW, _CHAINS = 0, 1
+_DRAW, _CHAINS, _SECOND = 0, 1, 2
 """What a random number is for; the first part of its address."""
 
 
@@ -41,6 +43,8 @@ class Sample:
     """The sample."""
     population_counts: Int64
     """F, the number of units of the population with each pattern, (n_cells,)."""
+    units: Int64
+    """(n,) rows of the population that were drawn, in increasing order."""
 
     @property
     def tau1(self) -> float:
@@ -59,7 +63,7 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """A file whose rows are all units of a population.
+    """A file that holds all units of a population, records or households.
 
     A population cell is a pattern of the table. Make one by :meth:`of`, which checks.
 
@@ -104,7 +108,7 @@ class Population:
         """
         lacking = [
             f"{key.name} {n:,}"
-            for key, n in zip(table.keys, table.n_missing, strict=True)
+            for key, n in zip(table.variables, table.n_missing, strict=True)
             if n and key.missing_level is None
         ]
         if lacking:
@@ -186,7 +190,9 @@ class Population:
         )
         if levels == "sample":
             drawn = observed_levels(drawn)
-        return Sample(table=few_classes(drawn), population_counts=table.counts[occupied])
+        return Sample(
+            table=few_classes(drawn), population_counts=table.counts[occupied], units=units
+        )
 
 
 def check_design(design: str) -> None:
@@ -221,38 +227,78 @@ def check_allocation(design: str, allocation: str, power: float) -> None:
 def observed_levels(table: CellTable) -> CellTable:
     """Return a table whose keys have the levels of its records alone, at least two each.
 
+    Of households also as many slots as the largest has members.
+
     Raises
     ------
     SpecError
         If combinations are impossible: rules are about all levels.
     """
-    if table.zeros is not None:
+    if table.has_impossible:
         raise SpecError(
             "The levels of the samples are to be those of their records, but rules of what is "
             "impossible are about all levels. Take the levels of the population "
             '(--levels population, levels="population"), or leave the rules out.'
         )
+    # The order of the levels is kept, so cells stay sorted.
+    if table.layout is not None:
+        layout, cells = _of_households(table.layout, table.cells)
+        return replace(table, cells=cells, keys=layout.columns, layout=layout)
     cells, keys = table.cells.copy(), []
     for j, key in enumerate(table.keys):
-        seen = np.unique(cells[:, j])
-        seen = seen[seen >= 0]
-        if len(seen) < 2:
-            # A key needs two levels; which one is added makes no difference.
-            seen = np.union1d(seen, np.setdiff1d(np.arange(key.n_levels), seen)[: 2 - len(seen)])
-        new = np.full(key.n_levels + 1, -1, np.int32)
-        new[seen] = np.arange(len(seen), dtype=np.int32)
+        own, new = _seen(key, np.unique(cells[:, j]))
         cells[:, j] = new[cells[:, j]]
-        kept = seen.tolist()
-        keys.append(
-            replace(
-                key,
-                levels=tuple(key.levels[code] for code in kept),
-                labels=tuple(key.labels[code] for code in kept),
-                private=frozenset(i for i, code in enumerate(kept) if code in key.private),
-            )
-        )
-    # The order of the levels is kept, so cells stay sorted.
+        keys.append(own)
     return replace(table, cells=cells, keys=tuple(keys))
+
+
+def _of_households(layout: HouseholdLayout, cells: Int32) -> tuple[HouseholdLayout, Int32]:
+    """Layout of the levels and sizes of some households, and their cells in it."""
+    houses, members = (part.copy() for part in layout.parts(cells))
+    # Smaller sizes stay, as codes of the size count from 1; a head alone leaves a slot empty.
+    largest = max(int(houses[:, 0].max()) + 1, 1 + int(layout.head_apart))
+    size = layout.household_keys[0]
+    household_keys = [replace(size, levels=size.levels[:largest], labels=size.labels[:largest])]
+    for k, key in enumerate(layout.household_keys[1:], start=1):
+        own, new = _seen(key, np.unique(houses[:, k]))
+        houses[:, k] = new[houses[:, k]]
+        household_keys.append(own)
+    person_keys = []
+    for k, key in enumerate(layout.person_keys):
+        own, new = _seen(key, np.unique(members[:, :, k]))
+        members[:, :, k] = new[members[:, :, k]]
+        person_keys.append(own)
+    n_slots = largest - int(layout.head_apart)
+    slots = members[:, :n_slots].reshape(len(cells), -1)
+    found = replace(
+        layout,
+        household_keys=tuple(household_keys),
+        person_keys=tuple(person_keys),
+        n_slots=n_slots,
+    )
+    return found, np.ascontiguousarray(np.concatenate((houses, slots), axis=1))
+
+
+def _seen(key: Key, codes: Int32) -> tuple[Key, Int32]:
+    """Key of the levels that occur, and the new code of each old one.
+
+    What is no level, missing (-1) or absent (n_levels), stays so.
+    """
+    seen = codes[(codes >= 0) & (codes < key.n_levels)]
+    if len(seen) < 2:
+        # A key needs two levels; which one is added makes no difference.
+        seen = np.union1d(seen, np.setdiff1d(np.arange(key.n_levels), seen)[: 2 - len(seen)])
+    new = np.full(key.n_levels + 2, -1, np.int32)
+    new[seen] = np.arange(len(seen), dtype=np.int32)
+    new[key.n_levels] = len(seen)
+    kept = seen.tolist()
+    own = replace(
+        key,
+        levels=tuple(key.levels[code] for code in kept),
+        labels=tuple(key.labels[code] for code in kept),
+        private=frozenset(i for i, code in enumerate(kept) if code in key.private),
+    )
+    return own, new
 
 
 def draw_sample(
@@ -286,7 +332,7 @@ def draw_sample(
         sampling = sampling_of(1.0 / chances, population.n_units)
         return population.sample(units, sampling, levels=levels)
     if design != "stratified" or allocation == "proportional":
-        by_household = design == "households"
+        by_household = design == "households" and population.table.layout is None
         return population.sample(units, by_household=by_household, levels=levels)
     everybody = _strata(population)
     sizes, strata = np.bincount(everybody), everybody[units]
@@ -364,6 +410,18 @@ def draw_units(
         for units, wanted in zip(members, shares, strict=True)
     ]
     return np.sort(np.concatenate(parts)).astype(np.int64)
+
+
+def second_sample(population: Population, sample: Sample, n: int, repeat: int, seed: int) -> Sample:
+    """Draw as many other units as a sample has, with equal chances; all others if there are fewer.
+
+    It depends on population, sample, seed, n and repeat alone.
+    """
+    rng = np.random.Generator(np.random.Philox(_address(seed, _SECOND, n, repeat)))
+    others = np.setdiff1d(np.arange(population.n_units), sample.units, assume_unique=True)
+    wanted = min(len(sample.units), len(others))
+    chosen = rng.choice(others, wanted, replace=False, shuffle=False)
+    return population.sample(np.sort(chosen).astype(np.int64))
 
 
 def chain_seed(seed: int, n: int, repeat: int) -> int:
@@ -507,6 +565,9 @@ def _measure(population: Population) -> Float64:
 
 
 def _households(population: Population) -> Int32:
+    """Household of each unit; where the units are households, each is its own."""
+    if population.table.layout is not None:
+        return np.arange(population.n_units, dtype=np.int32)
     assert population.table.households is not None
     return population.table.households
 

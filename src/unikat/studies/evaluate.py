@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from unikat.errors import SpecError, UnikatError
+from unikat.classics.formulas import FORMULAS, Formula
+from unikat.errors import SpecError, UnikatError, suggest
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan
 from unikat.inference.identity import check_distinct
@@ -17,9 +18,10 @@ from unikat.inference.progress import SILENT, Countdown, TimeLeft, Watcher
 from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel
 from unikat.models.device import Device
+from unikat.risk.exposure import views
 from unikat.rng import check_seed
 from unikat.spec.models import USUAL
-from unikat.studies.auto import Execution
+from unikat.studies.auto import Execution, check_ties
 from unikat.studies.designs import (
     Allocation,
     DesignName,
@@ -30,12 +32,17 @@ from unikat.studies.designs import (
     check_allocation,
     check_design,
     draw_sample,
+    second_sample,
 )
 from unikat.studies.fit import fit as fit_model
-from unikat.studies.scores import Fit, FitScore, score_fit
+from unikat.studies.scores import Fit, FitScore, score_fit, score_point, score_synthetic
 from unikat.studies.store import StudyStore
+from unikat.studies.synthesizers import Synthesizer
 
 INTERNAL = "an error inside the program"
+_NONE: Mapping[str, Synthesizer] = {}
+_FILES_OF = "files of "
+"""Begins the label of a generator's fits, since a model of its name may be evaluated too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +71,8 @@ class Study:
     """Chains of every fit, and when they stop."""
     level: float = 0.95
     """Probability of the intervals."""
+    formulas: tuple[str, ...] = ()
+    """Formulas of others (`unikat.classics.formulas.FORMULAS`) that are computed of each sample."""
 
     def __post_init__(self) -> None:
         check_design(self.design)
@@ -78,6 +87,12 @@ class Study:
                 raise SpecError(f"The sample size {n:,} is asked for more than once.")
         if self.repeats < 1:
             raise SpecError(f"repeats is {self.repeats}; it must be at least 1.")
+        for name in self.formulas:
+            if name not in FORMULAS:
+                raise SpecError(
+                    f"There is no formula {name!r}.{suggest(name, FORMULAS)} Formulas: "
+                    f"{', '.join(FORMULAS)}."
+                )
         if not 0.0 < self.level < 1.0:
             raise SpecError(f"level must be between 0 and 1, such as 0.95, not {self.level!r}.")
 
@@ -101,16 +116,23 @@ class Evaluation:
 
     study: Study
     models: tuple[str, ...]
+    """Labels of the models."""
     population_size: int
     scores: tuple[FitScore, ...]
     """By size, model and repeat; all of the study if `complete`."""
     complete: bool
     """False after Ctrl-C."""
+    told: tuple[FitScore, ...] = ()
+    """Of other programs."""
+    synthesizers: tuple[str, ...] = ()
+    """Labels of the generators of synthetic files."""
+    synthetic: tuple[FitScore, ...] = ()
+    """Of these, in the order of `scores`."""
 
     @property
     def converged(self) -> bool:
         """Whether all fits converged."""
-        return all(score.converged for score in self.scores)
+        return all(score.converged for score in (*self.scores, *self.synthetic))
 
 
 def evaluate(
@@ -118,6 +140,7 @@ def evaluate(
     models: Mapping[str, AnyModel],
     study: Study,
     *,
+    synthesizers: Mapping[str, Synthesizer] = _NONE,
     workers: Workers | None = None,
     store: StudyStore | None = None,
     watcher: Watcher = SILENT,
@@ -135,6 +158,8 @@ def evaluate(
         By label.
     study
         Samples and fits.
+    synthesizers
+        Generators of synthetic files, by label: each makes a file of every sample.
     workers
         `n_workers` fits run at a time, by default one per core, each with `n_threads` threads, by
         default one.
@@ -166,9 +191,11 @@ def evaluate(
     >>> [score.n_drawn for score in found.scores]
     [4, 4]
     """
-    check_study(population, models, study)
+    check_study(population, models, study, synthesizers)
     workers = workers or Workers()
-    fits = list(_fits(list(models), study))
+    files = {f"{_FILES_OF}{label}": one for label, one in synthesizers.items()}
+    labels = [*models, *study.formulas, *files]
+    fits = list(_fits(labels, study))
     found = {fit: score for fit in fits if store and (score := store.load(fit)) is not None}
     rest = [fit for fit in fits if fit not in found]
     tracker = _Tracker(done=len(found), total=len(fits), progress=watcher.progress)
@@ -176,7 +203,7 @@ def evaluate(
     if rest:
         _compile(models.values(), zeros=population.table.has_impossible)
     n_workers = min(workers.n_workers or available_cores(), max(len(rest), 1))
-    jobs = _jobs(rest, population, models, study, workers)
+    jobs = _jobs(rest, population, {**models, **files}, study, workers)
     complete = True
     results = run_tasks(run_job, jobs, n_workers, workers.executor)
     try:
@@ -191,39 +218,61 @@ def evaluate(
         complete = False
     finally:
         results.close()
-    order = {fit: i for i, fit in enumerate(_by_size(fits, list(models)))}
+    order = {fit: i for i, fit in enumerate(_by_size(fits, labels))}
+    ordered = [found[fit] for fit in sorted(found, key=order.__getitem__)]
     return Evaluation(
         study=study,
         models=tuple(models),
         population_size=population.n_units,
-        scores=tuple(found[fit] for fit in sorted(found, key=order.__getitem__)),
+        scores=tuple(score for score in ordered if score.model not in files),
         complete=complete,
+        synthesizers=tuple(synthesizers),
+        synthetic=tuple(
+            replace(score, model=score.model.removeprefix(_FILES_OF))
+            for score in ordered
+            if score.model in files
+        ),
     )
 
 
-def check_study(population: Population, models: Mapping[str, AnyModel], study: Study) -> None:
+def check_study(
+    population: Population,
+    models: Mapping[str, AnyModel],
+    study: Study,
+    synthesizers: Mapping[str, Synthesizer] = _NONE,
+) -> None:
     """Refuse a study that the population does not allow, before any work is done (SpecError)."""
-    if not models:
+    if not models and not synthesizers:
         raise SpecError(f"No model is named; give at least one, such as --models {USUAL}.")
+    if synthesizers and 2 * max(study.sizes) > population.n_units:
+        raise SpecError(
+            f"The sample size {max(study.sizes):,} is more than half of the population, which has "
+            f"{_units(population)}: synthetic files are compared with a second sample of others. "
+            "Take at most half."
+        )
     check_distinct(models.items())
     for model in models.values():
+        check_ties(model)
         model.check_keys([key.name for key in population.table.keys])
+        if getattr(model, "uses_weights", False):
+            views(model, population.table)
     for n in study.sizes:
         if n > population.n_units:
             raise SpecError(
                 f"The sample size {n:,} is larger than the population, which has "
-                f"{population.n_units:,} units, one per row of the file; take at most that."
+                f"{_units(population)}; take at most that."
             )
     if study.design == "stratified" and population.strata is None:
         raise SpecError("The stratified design needs strata; name their column with --strata.")
     if study.design == "pps" and population.measure is None:
         raise SpecError("The design pps needs sizes of the units; name their column with --size.")
-    if study.design == "households" and population.table.households is None:
+    of_households = population.table.layout is not None
+    if study.design == "households" and population.table.households is None and not of_households:
         raise SpecError(
             "The design households needs to know the households; name their column with "
             "--household."
         )
-    if study.levels == "sample" and population.table.zeros is not None:
+    if study.levels == "sample" and population.table.has_impossible:
         raise SpecError(
             "Rules of what is impossible are about all levels, so the samples' keys need the "
             "levels of the population: leave out --levels sample, or the rules."
@@ -238,6 +287,12 @@ def check_study(population: Population, models: Mapping[str, AnyModel], study: S
             )
 
 
+def _units(population: Population) -> str:
+    if population.table.layout is not None:
+        return population.table.unit.counted(population.n_units)
+    return f"{population.n_units:,} units, one per row of the file"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """One fit as it is sent to a worker."""
@@ -245,7 +300,9 @@ class Job:
     fit: Fit
     sample: Sample | None
     """None if no unit was drawn."""
-    model: AnyModel
+    second: Sample | None
+    """As many others, for a generator of synthetic files."""
+    model: AnyModel | Formula | Synthesizer
     seed: int
     plan: Plan
     level: float
@@ -254,7 +311,10 @@ class Job:
 
 
 def run_job(job: Job) -> FitScore:
-    """Fit a model to a sample and score it; an error becomes the score's message."""
+    """Fit a model to a sample, or compute a formula, and score it.
+
+    An error becomes the score's message.
+    """
     which, drawn = job.fit, job.sample
     if drawn is None:
         empty = FitScore(
@@ -268,7 +328,14 @@ def run_job(job: Job) -> FitScore:
         )
         return replace(empty, error="No unit was drawn: the expected size is small.")
     table = drawn.table
+    address = asdict(which)
     try:
+        if isinstance(job.model, Formula):
+            begun = time.perf_counter()
+            point = job.model.estimate(table)
+            return score_point(drawn, point, **address, seconds=time.perf_counter() - begun)
+        if isinstance(job.model, Synthesizer):
+            return _synthesised(job, job.model, drawn)
         workers = Workers(n_workers=1, n_threads=job.n_threads, device=job.device)
         fitted = fit_model(
             job.model,
@@ -286,7 +353,7 @@ def run_job(job: Job) -> FitScore:
     except Exception as error:
         message = _where(error)
     else:
-        return score_fit(drawn, estimate, model=which.model, n=which.n, repeat=which.repeat)
+        return score_fit(drawn, estimate, **address)
     return FitScore(
         model=which.model,
         n=which.n,
@@ -297,6 +364,16 @@ def run_job(job: Job) -> FitScore:
         tau2_true=drawn.tau2,
         error=message,
     )
+
+
+def _synthesised(job: Job, synthesizer: Synthesizer, drawn: Sample) -> FitScore:
+    """Let a generator make a synthetic file, and score it."""
+    assert job.second is not None
+    begun = time.perf_counter()
+    made = synthesizer.score(
+        drawn, job.second, seed=job.seed, plan=job.plan, n_threads=job.n_threads
+    )
+    return score_synthetic(drawn, made, **asdict(job.fit), seconds=time.perf_counter() - begun)
 
 
 def _fits(models: Sequence[str], study: Study) -> Iterator[Fit]:
@@ -314,7 +391,7 @@ def _by_size(fits: Iterable[Fit], models: list[str]) -> list[Fit]:
 def _jobs(
     fits: Iterable[Fit],
     population: Population,
-    models: Mapping[str, AnyModel],
+    models: Mapping[str, AnyModel | Synthesizer],
     study: Study,
     workers: Workers,
 ) -> Iterator[Job]:
@@ -324,26 +401,36 @@ def _jobs(
     for fit in fits:
         if (fit.n, fit.repeat) != last:
             last = (fit.n, fit.repeat)
-            drawn = draw_sample(
-                population,
-                fit.n,
-                fit.repeat,
-                seed=study.seed,
-                design=study.design,
-                allocation=study.allocation,
-                power=study.power,
-                levels=study.levels,
-            )
+            drawn = sample_of(population, study, fit.n, fit.repeat)
+        model = models[fit.model] if fit.model in models else FORMULAS[fit.model]
+        second = None
+        if drawn is not None and isinstance(model, Synthesizer):
+            second = second_sample(population, drawn, fit.n, fit.repeat, study.seed)
         yield Job(
             fit=fit,
             sample=drawn,
-            model=models[fit.model],
+            second=second,
+            model=model,
             seed=chain_seed(study.seed, fit.n, fit.repeat),
             plan=study.plan,
             level=study.level,
             n_threads=workers.n_threads or 1,
             device=workers.device,
         )
+
+
+def sample_of(population: Population, study: Study, n: int, repeat: int) -> Sample | None:
+    """Draw a sample of a study, the same each time; None if no unit is drawn."""
+    return draw_sample(
+        population,
+        n,
+        repeat,
+        seed=study.seed,
+        design=study.design,
+        allocation=study.allocation,
+        power=study.power,
+        levels=study.levels,
+    )
 
 
 def _compile(models: Iterable[AnyModel], zeros: bool) -> None:

@@ -37,6 +37,7 @@ from unikat.studies.auto import (
     STOP_SHOWN,
     WALK_COST,
     affordable_sweeps,
+    is_decided,
     refuse_large,
 )
 from unikat.studies.compare import ComparisonSettings, risk_observed
@@ -131,7 +132,7 @@ def _fits_of_one(
     if isinstance(model, Auto):
         evidence = _candidates(model, table, plan.n_chains, seed, workers)
         return [*evidence, _selected(evidence, model, plan, workers)]
-    if isinstance(model, NestedHouseholds) and model.calibrate:
+    if is_decided(model):
         first = _first_of_two(model, table, plan, seed, workers)
         assert first.pace is not None
         assert first.course is not None
@@ -275,6 +276,9 @@ def of_comparison(
                 for one in evidence
                 if one.refused is None and choosable(models[one.model])
             )
+        elif is_decided(asked):
+            first = _first_of_two(asked, table, settings.plan, settings.seed, workers)
+            found.append(replace(first, model=label))
         fitted, observer, _ = risk_observed(model, table, evidence=False)
         words = "risk of all records"
         plan = settings.plan_of(label, RISK)

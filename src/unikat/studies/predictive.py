@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int64
+from unikat.data.households import HouseholdLayout
 from unikat.data.keys import MISSING, Key
 from unikat.data.table import CellTable, Missing
 from unikat.inference.draws import Observer
@@ -81,10 +82,12 @@ class CheckedMeasures(Observer):
     """(n_incomplete_cells,): records of these patterns."""
     zeros: Diagram | None = None
     """The possible cells; None if all are."""
+    layout: HouseholdLayout | None = None
     rare_cells: RareCells | None = None
     """Evidence of the model's error; None if it is not asked for."""
     simulates: bool = True
-    """Not where records are households: of those, nothing asks for the checks."""
+    """Not of households for the evidence of their model's error, which does not need it; nor where
+    keys of some are missing: a simulated household has another size than one that lacks them."""
 
     @property
     def monitored(self) -> tuple[str, ...]:
@@ -108,7 +111,8 @@ class CheckedMeasures(Observer):
             n_masked=table.counts[table.incomplete],
             zeros=table.zeros,
             rare_cells=rare_cells,
-            simulates=table.layout is None,
+            layout=table.layout,
+            simulates=table.layout is None or (rare_cells is None and not table.incomplete.any()),
         )
 
     def compile(self) -> None:
@@ -162,7 +166,12 @@ class CheckedMeasures(Observer):
         # Simulated records are exchangeable, so it does not matter which of them are masked.
         codes[: int(self.n_masked.sum())][np.repeat(self.masks, self.n_masked, axis=0)] = MISSING
         return CellTable.from_codes(
-            codes, self.keys, self.n_records, self.missing, zeros=self.zeros
+            codes,
+            self.keys,
+            self.n_records,
+            self.missing,
+            zeros=self.zeros,
+            layout=self.layout,
         )
 
 

@@ -7,14 +7,16 @@ than one of few.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from unikat._typing import Float64, Int64
+from unikat._typing import Bool, Float64, Int64
+from unikat.classics.formulas import PointEstimate
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.studies.designs import Sample
+from unikat.studies.synthesizers import Synthesised, SyntheticScore
 
 N_CUTOFFS = 200
 """Cut-offs on r1 above 0: 1/200, 2/200, ..., 1."""
@@ -26,11 +28,13 @@ N_GROUPS = 10
 """Groups of equal width in which predicted risk is compared with the truth."""
 SMALL = 10
 """Largest population count of a record that counts as at high risk."""
+LEAST_PROBABILITY = 1e-4
+"""Of smaller ones the log score takes the logarithm of this: so much costs a wrong risk of 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecordScores:
-    """Sums over the sample uniques of one or more fits; all of them add.
+    """Sums over the sample uniques, or cells, of one or more fits; all of them add.
 
     The arrays hold counts and sums over many records, never the values of one.
     """
@@ -47,9 +51,15 @@ class RecordScores:
     """(n_summaries, n_cutoffs, 2, 2): sample uniques by whether the risk of a summary of F
     (`SUMMARIES`) and 1/F are above a cut-off (`UNSAFE_CUTOFFS`); rows estimated safe and unsafe,
     columns truly so."""
+    unsafe_cells: Int64
+    """The same of all cells with records of the sample, each once."""
     r2_errors: Float64
     """(2, 4): sample uniques, and sums of the error of r2 against 1/F: signed, absolute, squared;
     row 0 where F <= 10, row 1 where F > 10."""
+    r1_sums: Float64
+    """(6,): sample uniques; with y whether one is population unique, sums of (r1 - y)^2, of -log of
+    the probability of y, and of r1 (1 - r1); pairs of one that is and one that is not, and those in
+    which it has the larger r1, ties counted half."""
 
     def __add__(self, other: RecordScores) -> RecordScores:
         return RecordScores(
@@ -65,51 +75,103 @@ class RecordScores:
             r1=np.zeros((N_GROUPS, 3)),
             r2=np.zeros((N_GROUPS, 3)),
             unsafe=np.zeros((len(SUMMARIES), len(UNSAFE_CUTOFFS), 2, 2), np.int64),
+            unsafe_cells=np.zeros((len(SUMMARIES), len(UNSAFE_CUTOFFS), 2, 2), np.int64),
             r2_errors=np.zeros((2, 4)),
+            r1_sums=np.zeros(6),
         )
 
     @classmethod
     def of(
         cls,
-        r1: Float64,
-        r2: Float64,
+        r1: Float64 | None,
+        r2: Float64 | None,
         population_counts: Int64,
         median: Float64 | None = None,
         mode: Float64 | None = None,
+        unique: Bool | None = None,
     ) -> RecordScores:
-        """Score the predicted risks of sample uniques.
+        """Score the predicted risks of all cells with records.
 
         Parameters
         ----------
         r1, r2
-            Predicted risks, (n_uniques,).
+            Predicted risks, (n_cells,); None: not predicted.
         population_counts
-            F of each, (n_uniques,).
+            F of each, (n_cells,).
         median, mode
-            Of the posterior of F, (n_uniques,); None where it is not known.
+            Of the posterior of F, (n_cells,); None where it is not known.
+        unique
+            Whether a cell has one record, (n_cells,); None: all have.
         """
-        alone = population_counts == 1
-        # 'left': a risk that lies on an edge belongs below it, as "above the cut-off" wants.
-        bins = np.searchsorted(np.arange(N_CUTOFFS + 1) / N_CUTOFFS, r1, side="left")
-        bins = np.minimum(bins, N_CUTOFFS)
-        truth = 1.0 / population_counts
-        error = r2 - truth
-        risks = [r2, *(None if one is None else 1.0 / one for one in (median, mode))]
-        rows = (population_counts > SMALL).astype(np.int64)
-        parts = (np.ones(len(r1)), error, np.abs(error), error**2)
-        return cls(
-            unique=np.bincount(bins[alone], minlength=N_CUTOFFS + 1),
-            other=np.bincount(bins[~alone], minlength=N_CUTOFFS + 1),
-            r1=_by_group(r1, alone.astype(np.float64)),
-            r2=_by_group(r2, truth),
-            unsafe=np.stack([_unsafe(one, truth) for one in risks]),
-            r2_errors=np.stack([np.bincount(rows, part, minlength=2) for part in parts], axis=1),
-        )
+        found = cls.none()
+        if r2 is not None:
+            tables = _unsafe_tables(r2, population_counts, median, mode)
+            found = replace(found, unsafe_cells=tables)
+        if unique is not None:
+            population_counts = population_counts[unique]
+            r1, r2, median, mode = (
+                None if one is None else one[unique] for one in (r1, r2, median, mode)
+            )
+        alone, truth = population_counts == 1, 1.0 / population_counts
+        if r1 is not None:
+            # 'left': a risk that lies on an edge belongs below it, as "above the cut-off" wants.
+            bins = np.searchsorted(np.arange(N_CUTOFFS + 1) / N_CUTOFFS, r1, side="left")
+            bins = np.minimum(bins, N_CUTOFFS)
+            found = replace(
+                found,
+                unique=np.bincount(bins[alone], minlength=N_CUTOFFS + 1),
+                other=np.bincount(bins[~alone], minlength=N_CUTOFFS + 1),
+                r1=_by_group(r1, alone.astype(np.float64)),
+                r1_sums=_sums(r1, alone),
+            )
+        if r2 is not None:
+            error = r2 - truth
+            rows = (population_counts > SMALL).astype(np.int64)
+            parts = (np.ones(len(r2)), error, np.abs(error), error**2)
+            errors: Float64 = np.stack(
+                [np.bincount(rows, part, minlength=2) for part in parts], axis=1
+            )
+            found = replace(
+                found,
+                r2=_by_group(r2, truth),
+                unsafe=_unsafe_tables(r2, population_counts, median, mode),
+                r2_errors=errors,
+            )
+        return found
+
+
+def _sums(r1: Float64, alone: Bool) -> Float64:
+    """Sums that score r1 as the probability of being population unique, (6,)."""
+    # Loaded here: scipy.stats takes as long as all else that an evaluation loads.
+    from scipy.stats import rankdata
+
+    right = np.where(alone, r1, 1.0 - r1)
+    n_alone, n_other = np.count_nonzero(alone), np.count_nonzero(~alone)
+    larger = rankdata(r1)[alone].sum() - n_alone * (n_alone + 1) / 2.0
+    surprise = -np.log(np.maximum(right, LEAST_PROBABILITY)).sum()
+    sums = (((1.0 - right) ** 2).sum(), surprise, (r1 * (1.0 - r1)).sum())
+    return np.array([len(r1), *sums, n_alone * n_other, larger], np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """What a formula or another program estimates."""
+
+    mean: float
+    """The estimate; of a posterior its mean."""
+    lower: float | None = None
+    """Ends of its interval; None, as the next, without one."""
+    upper: float | None = None
+
+    @classmethod
+    def of(cls, value: float | None) -> Point | None:
+        """Return an estimate without an interval, or None if there is none."""
+        return None if value is None else cls(mean=value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitScore:
-    """One model fitted to one sample, beside the truth."""
+    """One model, formula or other program on one sample, beside the truth."""
 
     model: str
     n: int
@@ -124,14 +186,27 @@ class FitScore:
     tau2: Summary | None = None
     tau1_expected: Summary | None = None
     tau2_expected: Summary | None = None
+    tau1_point: Point | None = None
+    """Of a formula or another program, as is the next; None of models, and where there is none."""
+    tau2_point: Point | None = None
     converged: bool = False
     stop_reason: str | None = None
     n_sweeps: int | None = None
     seconds: float | None = None
     """Spent sampling."""
     records: RecordScores | None = None
+    synthetic: SyntheticScore | None = None
+    """Of a generator of synthetic files; None of all others."""
     error: str | None = None
     """Why there is no estimate; None where there is one."""
+
+    def estimated(self, measure: str) -> Point | None:
+        """Return the estimate of ``"tau1"`` or ``"tau2"`` of whatever gave one."""
+        found: Summary | None = getattr(self, measure)
+        if found is not None:
+            return Point(mean=found.mean, lower=found.lower, upper=found.upper)
+        point: Point | None = getattr(self, f"{measure}_point")
+        return point
 
     @property
     def rhat(self) -> float | None:
@@ -169,16 +244,12 @@ def score_fit(
     model, n, repeat
         Label of the model, size asked for, and number of the repetition.
     """
-    table, draws, risk = sample.table, estimate.draws, estimate.records
-    at_risk = np.flatnonzero(table.unique)
-    return FitScore(
+    draws, risk = estimate.draws, estimate.records
+    return _score(
+        sample,
         model=model,
         n=n,
         repeat=repeat,
-        n_drawn=table.n_records,
-        n_uniques=table.n_uniques,
-        tau1_true=sample.tau1,
-        tau2_true=sample.tau2,
         tau1=estimate.tau1,
         tau2=estimate.tau2,
         tau1_expected=estimate.tau1_expected,
@@ -188,210 +259,75 @@ def score_fit(
         n_sweeps=0 if draws is None else draws.n_sweeps,
         seconds=0.0 if draws is None else draws.seconds,
         records=RecordScores.of(
-            risk.r1[at_risk],
-            risk.r2[at_risk],
-            sample.population_counts[at_risk],
-            risk.F_median[at_risk],
-            risk.F_mode[at_risk],
+            risk.r1,
+            risk.r2,
+            sample.population_counts,
+            risk.F_median,
+            risk.F_mode,
+            sample.table.unique,
         ),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasureScore:
-    """How τ1 or τ2 was estimated over the samples of one size."""
-
-    truth: float
-    """Mean of the true values."""
-    estimate: float
-    """Mean of the posterior means."""
-    bias: float
-    """Mean of estimate minus truth."""
-    bias_error: float | None
-    """Standard error of the bias over repetitions; None with one sample."""
-    relative_bias: float | None
-    """Bias over the mean truth; None where that is 0."""
-    rmse: float
-    """Root of the mean squared error."""
-    relative_rmse: float | None
-    n_covered: int
-    """Samples whose interval contained the true value."""
-    n_above: int | None = None
-    """Samples whose true value lay above the interval, so that the risk was understated; None, as
-    the next, in older results."""
-    n_below: int | None = None
-    coverage: float
-    """Their share..."""
-    coverage_lower: float
-    """...and its 95% Wilson interval."""
-    coverage_upper: float
-    width: float
-    """Mean width of the interval."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CutoffScore:
-    """Errors when records with r1 above a cut-off are called population unique."""
-
-    cutoff: float
-    false_positive: float | None
-    """Share of the sample uniques not population unique that are called so; None if none."""
-    false_negative: float | None
-    """Share of the population uniques in the sample that are not called so; None if none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnsafeScore:
-    """Errors when records whose estimated risk is above a cut-off are called unsafe.
-
-    A record is unsafe if 1/F is above the cut-off (tables 1 and 2 of Polettini and Stander).
-    """
-
-    summary: str
-    """What the risk is made from: ``"mean"`` of 1/F (r2), or 1 over ``"median"`` or ``"mode"`` of
-    the posterior of F."""
-    cutoff: float
-    false_positive: float | None
-    """Share of the safe sample uniques that are called unsafe; None if there are none."""
-    false_negative: float | None
-    """Share of the unsafe ones that are called safe; None if there are none."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupScore:
-    """Predicted risk against the truth, for records of about the same predicted risk."""
-
-    lower: float
-    upper: float
-    records: int
-    predicted: float | None
-    """Mean predicted risk; None if there is no record."""
-    truth: float | None
-    """r1: share of population uniques; r2: mean of 1/F."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorScore:
-    """Error of r2 against 1/F, summed over the sample uniques of a sample: means over samples."""
-
-    group: str
-    """``"all"``, ``"F <= 10"`` or ``"F > 10"``."""
-    records: float
-    signed: float
-    absolute: float
-    squared: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelScore:
-    """One model on all samples of one size; None or empty where no fit succeeded."""
-
-    model: str
-    n: int
-    n_samples: int
-    """Fits that gave an estimate, converged or not: what everything here is about."""
-    n_failed: int
-    n_unconverged: int
-    seconds: float | None
-    """Mean time spent sampling."""
-    tau1: MeasureScore | None
-    tau2: MeasureScore | None
-    cutoffs: tuple[CutoffScore, ...]
-    unsafe: tuple[UnsafeScore, ...] = ()
-    """Empty in older results."""
-    r1_groups: tuple[GroupScore, ...]
-    r2_groups: tuple[GroupScore, ...]
-    r2_errors: tuple[ErrorScore, ...]
-
-
-def summarise_fits(scores: Sequence[FitScore]) -> tuple[ModelScore, ...]:
-    """Pool the fits of each model and size, in the order of the sizes, then of the models.
+def score_point(
+    sample: Sample, found: PointEstimate, *, model: str, n: int, repeat: int, seconds: float
+) -> FitScore:
+    """Compare what a formula says with the truth about its sample; see `score_fit`.
 
     Parameters
     ----------
-    scores
-        Fits in any order; models come in the order in which they first occur.
+    seconds
+        Time that it took.
     """
-    models = list(dict.fromkeys(score.model for score in scores))
-    sizes = sorted({score.n for score in scores})
-    pooled = []
-    for n in sizes:
-        for model in models:
-            fits = [score for score in scores if score.model == model and score.n == n]
-            if fits:
-                pooled.append(_pool(model, n, fits))
-    return tuple(pooled)
-
-
-def holds(lower: float, upper: float, truth: float) -> bool:
-    """Return whether an interval contained the true value; sums of fractions may be rounded."""
-    slack = 1e-9 * max(1.0, abs(truth))
-    return lower - slack <= truth <= upper + slack
-
-
-def _pool(model: str, n: int, fits: Sequence[FitScore]) -> ModelScore:
-    done = [fit for fit in fits if fit.error is None]
-    records = sum((fit.records for fit in done if fit.records is not None), RecordScores.none())
-    seconds = [fit.seconds for fit in done if fit.seconds is not None]
-    pairs1 = [(fit.tau1, fit.tau1_true) for fit in done if fit.tau1 is not None]
-    pairs2 = [(fit.tau2, fit.tau2_true) for fit in done if fit.tau2 is not None]
-    return ModelScore(
+    return _score(
+        sample,
         model=model,
         n=n,
-        n_samples=len(done),
-        n_failed=len(fits) - len(done),
-        n_unconverged=sum(not fit.converged for fit in done),
-        seconds=float(np.mean(seconds)) if seconds else None,
-        tau1=_measure(pairs1) if pairs1 else None,
-        tau2=_measure(pairs2) if pairs2 else None,
-        cutoffs=_cutoffs(records) if done else (),
-        unsafe=_unsafe_scores(records.unsafe) if done else (),
-        r1_groups=_groups(records.r1) if done else (),
-        r2_groups=_groups(records.r2) if done else (),
-        r2_errors=_errors(records.r2_errors, len(done)) if done else (),
+        repeat=repeat,
+        tau1_point=Point.of(found.tau1),
+        tau2_point=Point.of(found.tau2),
+        converged=True,
+        stop_reason="formula",
+        seconds=seconds,
+        records=RecordScores.of(
+            found.r1, found.r2, sample.population_counts, unique=sample.table.unique
+        ),
     )
 
 
-def _measure(pairs: Sequence[tuple[Summary, float]]) -> MeasureScore:
-    truth = np.array([true for _, true in pairs])
-    estimate = np.array([summary.mean for summary, _ in pairs])
-    error = estimate - truth
-    covered = sum(holds(one.lower, one.upper, true) for one, true in pairs)
-    # Loaded here: it takes as long as all else that an evaluation loads.
-    from scipy.stats import binomtest
-
-    lower, upper = binomtest(covered, len(pairs)).proportion_ci(method="wilson")
-    level = float(truth.mean())
-    bias, rmse = float(error.mean()), float(np.sqrt((error**2).mean()))
-    return MeasureScore(
-        truth=level,
-        estimate=float(estimate.mean()),
-        bias=bias,
-        bias_error=float(error.std(ddof=1) / math.sqrt(len(pairs))) if len(pairs) > 1 else None,
-        relative_bias=bias / level if level > 0 else None,
-        rmse=rmse,
-        relative_rmse=rmse / level if level > 0 else None,
-        n_covered=covered,
-        n_above=sum(not holds(-math.inf, one.upper, true) for one, true in pairs),
-        n_below=sum(not holds(one.lower, math.inf, true) for one, true in pairs),
-        coverage=covered / len(pairs),
-        coverage_lower=lower,
-        coverage_upper=upper,
-        width=float(np.mean([summary.upper - summary.lower for summary, _ in pairs])),
+def score_synthetic(
+    sample: Sample, made: Synthesised, *, model: str, n: int, repeat: int, seconds: float | None
+) -> FitScore:
+    """Make the score of a synthetic file that of a fit; see `score_point`."""
+    return _score(
+        sample,
+        model=model,
+        n=n,
+        repeat=repeat,
+        converged=made.converged,
+        stop_reason="synthesised",
+        seconds=seconds,
+        synthetic=made.score,
     )
 
 
-def _cutoffs(records: RecordScores) -> tuple[CutoffScore, ...]:
-    n_unique, n_other = int(records.unique.sum()), int(records.other.sum())
-    below_unique, below_other = np.cumsum(records.unique), np.cumsum(records.other)
-    return tuple(
-        CutoffScore(
-            cutoff=i / N_CUTOFFS,
-            false_positive=float(n_other - below_other[i]) / n_other if n_other else None,
-            false_negative=float(below_unique[i]) / n_unique if n_unique else None,
-        )
-        for i in range(N_CUTOFFS + 1)
+def _score(sample: Sample, **found: Any) -> FitScore:
+    """A score with the truth about its sample."""
+    return FitScore(
+        n_drawn=sample.table.n_records,
+        n_uniques=sample.table.n_uniques,
+        tau1_true=sample.tau1,
+        tau2_true=sample.tau2,
+        **found,
     )
+
+
+def _unsafe_tables(
+    r2: Float64, population_counts: Int64, median: Float64 | None, mode: Float64 | None
+) -> Int64:
+    """Classifications by each summary and cut-off, (n_summaries, n_cutoffs, 2, 2)."""
+    risks = [r2, *(None if one is None else 1.0 / one for one in (median, mode))]
+    return np.stack([_unsafe(one, 1.0 / population_counts) for one in risks])
 
 
 def _unsafe(risk: Float64 | None, truth: Float64) -> Int64:
@@ -399,54 +335,6 @@ def _unsafe(risk: Float64 | None, truth: Float64) -> Int64:
     known = np.zeros(len(truth), bool) if risk is None else ~np.isnan(risk)
     risk = truth if risk is None else risk
     return np.stack([classification(risk[known], truth[known], one) for one in UNSAFE_CUTOFFS])
-
-
-def _unsafe_scores(counts: Int64) -> tuple[UnsafeScore, ...]:
-    """Errors of the summaries that are known."""
-    found = []
-    for summary, tables in zip(SUMMARIES, counts, strict=True):
-        if not tables.any():
-            continue
-        for cutoff, ((right, missed), (alarm, caught)) in zip(
-            UNSAFE_CUTOFFS, tables.tolist(), strict=True
-        ):
-            safe, unsafe = right + alarm, missed + caught
-            found.append(
-                UnsafeScore(
-                    summary=summary,
-                    cutoff=cutoff,
-                    false_positive=alarm / safe if safe else None,
-                    false_negative=missed / unsafe if unsafe else None,
-                )
-            )
-    return tuple(found)
-
-
-def _groups(sums: Float64) -> tuple[GroupScore, ...]:
-    return tuple(
-        GroupScore(
-            lower=i / N_GROUPS,
-            upper=(i + 1) / N_GROUPS,
-            records=int(count),
-            predicted=float(predicted / count) if count else None,
-            truth=float(truth / count) if count else None,
-        )
-        for i, (count, predicted, truth) in enumerate(sums)
-    )
-
-
-def _errors(sums: Float64, n_samples: int) -> tuple[ErrorScore, ...]:
-    rows = (("all", sums.sum(axis=0)), (f"F <= {SMALL}", sums[0]), (f"F > {SMALL}", sums[1]))
-    return tuple(
-        ErrorScore(
-            group=group,
-            records=float(row[0] / n_samples),
-            signed=float(row[1] / n_samples),
-            absolute=float(row[2] / n_samples),
-            squared=float(row[3] / n_samples),
-        )
-        for group, row in rows
-    )
 
 
 def _by_group(predicted: Float64, truth: Float64) -> Float64:

@@ -25,11 +25,10 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.draws import Draws
 from unikat.kernels.household_rules import HouseholdRules
-from unikat.kernels.nested import Weights
 from unikat.models.base import AnySampler, AnySimulator, Stream
 from unikat.models.households.cells import drawn_given
-from unikat.models.households.nested import NestedState
 from unikat.models.households.records import NestedData
+from unikat.models.households.state import NestedState, weights_of
 
 _FEWEST_SWEEPS = 10
 """Between two states of one chain."""
@@ -164,6 +163,6 @@ def draw_households(
         key = telling_key(table.sampling, table)
         assert key is not None
         known[:, key] = table.cells[table.record_cell, key]
-    weights = Weights(state.pi, state.omega, state.lam, state.phi)
+    weights = weights_of(state)
     drawn = data.columns.canonical(drawn_given(at.stream, data.columns, rules, weights, known))
     return np.ascontiguousarray(drawn[:, : table.n_keys])

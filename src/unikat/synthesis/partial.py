@@ -29,11 +29,10 @@ from unikat.data.design import CLASS
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.household_rules import HouseholdRules
-from unikat.kernels.nested import Weights
 from unikat.models.base import AnyLaw
 from unikat.models.households.cells import drawn_given
-from unikat.models.households.nested import NestedState
 from unikat.models.households.records import NestedData
+from unikat.models.households.state import NestedState, weights_of
 from unikat.synthesis.generate import PosteriorState
 from unikat.synthesis.persons import Persons
 
@@ -129,7 +128,7 @@ def draw_members_given(
             if one in of_house:
                 houses[:, of_house[one]] = -1
     state: NestedState = at.state
-    weights = Weights(state.pi, state.omega, state.lam, state.phi)
+    weights = weights_of(state)
     cells = columns.joined(houses, members)
     houses, members = columns.parts(drawn_given(at.stream, columns, rules, weights, cells))
     found = persons.codes.copy()

@@ -16,7 +16,7 @@ population.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
@@ -26,6 +26,8 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.patterns import distinct, is_in
 
+ORDERS = (1, 2, 3)
+"""Keys of the margins that are looked at."""
 MOST_MARGINS = 500
 """Margins of one order that are looked at, spread over all in their order."""
 MOST_SHOWN = 1500
@@ -101,18 +103,13 @@ def margin_utility(
     sizes = np.array(n_levels, np.int64)
     files = [np.ascontiguousarray(codes.T, np.int64) for codes in (original, *synthetic)]
     orders = []
-    for order in (1, 2, 3):
-        every = [
-            one
-            for one in combinations(range(len(names)), order)
-            if np.prod(sizes[list(one)].astype(np.float64)) < MOST_CELLS
-            and not all(names[key] in kept for key in one)
-        ]
-        if not every:
+    of_kept = {j for j, name in enumerate(names) if name in kept}
+    for order in ORDERS:
+        looked_at = _margins(sizes, order, of_kept)
+        if not looked_at:
             continue
-        at = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_MARGINS)).astype(int))
         found, first, second = [], [], []
-        for one in (every[i] for i in at):
+        for one in looked_at:
             keys = list(one)
             counts = [margin_counts(columns, keys, sizes) for columns in files]
             drawn = tuple(i for i, key in enumerate(one) if names[key] not in kept)
@@ -147,6 +144,62 @@ def margin_utility(
             )
         )
     return tuple(orders)
+
+
+def _margins(sizes: Int64, order: int, kept: Collection[int] = ()) -> list[tuple[int, ...]]:
+    """Margins of an order that are looked at: not too large, and not of kept keys alone."""
+    every = [
+        one
+        for one in combinations(range(len(sizes)), order)
+        if np.prod(sizes[list(one)].astype(np.float64)) < MOST_CELLS
+        and not all(key in kept for key in one)
+    ]
+    if not every:
+        return []
+    at = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST_MARGINS)).astype(int))
+    return [every[i] for i in at]
+
+
+def margin_distances(
+    cells: Int32, counts: Int64, records: Int32, n_levels: Sequence[int]
+) -> tuple[float, ...]:
+    """Mean distance of the one-, two- and three-way margins of records from those of cells.
+
+    Parameters
+    ----------
+    cells, counts
+        (n_cells, n_keys) codes without missing ones, and how many records each cell has.
+    records
+        (n, n_keys) codes.
+    n_levels
+        Of the keys.
+
+    Returns
+    -------
+    tuple of float
+        Total variation distance, 0 to 1, mean over the margins of each order; of two keys there
+        are two orders.
+
+    Examples
+    --------
+    >>> cells, counts = np.array([[0, 0], [1, 1]], np.int32), np.array([3, 1])
+    >>> margin_distances(cells, counts, np.array([[0, 0], [1, 0]], np.int32), (2, 2))
+    (0.25, 0.5)
+    """
+    sizes = np.array(n_levels, np.int64)
+    weights = counts.astype(np.float64)
+    first, second = (np.ascontiguousarray(one.T, np.int64) for one in (cells, records))
+    found = []
+    for order in ORDERS:
+        distances = [
+            _distance(
+                [margin_counts(first, one, sizes, weights), margin_counts(second, one, sizes)]
+            )
+            for one in _margins(sizes, order)
+        ]
+        if distances:
+            found.append(float(np.mean(distances)))
+    return tuple(found)
 
 
 def margin_counts(

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from unikat.errors import UnikatError
 from unikat.web.folder import Folder
-from unikat.web.pages import file, files, keys, records, run, runs, start, what_if
+from unikat.web.pages import file, files, keys, levels, records, run, runs, start, what_if
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
@@ -29,43 +29,30 @@ DEFECT = (
 )
 
 
-def make_app(folder: Folder, access: Access) -> tuple[Guard, Workbench]:
-    """Make the application for a folder, guarded; and the workbench behind it."""
-    bench = Workbench.of(folder, access.base)
+READING = (
+    "/",
+    "/runs",
+    "/runs/{id:path}",
+    "/report/{id:path}",
+    "/asked/{id:path}",
+    "/download/{id:path}",
+    "/beside",
+    "/static/{name}",
+)
+"""Addresses of a workbench that is read and takes nothing in."""
+
+
+def make_app(folder: Folder, access: Access, *, read_only: bool = False) -> tuple[Guard, Workbench]:
+    """Make the application for a folder, guarded; and the workbench behind it.
+
+    With `read_only` it has the addresses of `READING` alone, and shows finished runs.
+    """
+    bench = Workbench.of(folder, access.base, read_only=read_only)
+    routes = _routes()
+    if read_only:
+        routes = [one for one in routes if one.path in READING and "GET" in (one.methods or ())]
     app = Starlette(
-        routes=[
-            Route("/", _home),
-            Route("/files", files.show),
-            Route("/find", files.find),
-            Route("/file", file.show),
-            Route("/file", _with_form(file.reread), methods=["POST"]),
-            Route("/keys", keys.show),
-            Route("/keys", _with_form(keys.submit), methods=["POST"]),
-            Route("/keys/keep", _with_form(keys.keep), methods=["POST"]),
-            Route("/keys/groups", _with_form(keys.groups), methods=["POST"]),
-            Route("/keys/population", _with_form(keys.population), methods=["POST"]),
-            Route("/keys/check", _with_form(keys.check), methods=["POST"]),
-            Route("/keys/suggest", _with_form(keys.suggest), methods=["POST"]),
-            Route("/run", start.show),
-            Route("/run", _with_form(start.submit), methods=["POST"]),
-            Route("/runs", runs.show),
-            Route("/beside", runs.beside),
-            Route("/asked/{id:path}", runs.asked),
-            Route("/runs/{id:path}", run.show),
-            Route("/cancel/{id:path}", _with_form(run.cancel), methods=["POST"]),
-            Route("/resume/{id:path}", _with_form(run.resume), methods=["POST"]),
-            Route("/again/{id:path}", _with_form(run.again), methods=["POST"]),
-            Route("/events/{id:path}", run.events),
-            Route("/report/{id:path}", run.report),
-            Route("/records/{id:path}", records.show),
-            Route("/download/{id:path}", run.download),
-            Route("/what-if/{id:path}", what_if.show),
-            Route("/what-if-numbers/{id:path}", what_if.numbers),
-            Route("/what-if-waiting/{id:path}", what_if.waiting),
-            Route("/what-if-frontier/{id:path}", what_if.frontier),
-            Route("/what-if-apply/{id:path}", _with_form(what_if.apply), methods=["POST"]),
-            Route("/static/{name}", _static),
-        ],
+        routes=routes,
         exception_handlers={
             UnikatError: _unikat_error,
             HTTPException: _http_error,
@@ -76,6 +63,49 @@ def make_app(folder: Folder, access: Access) -> tuple[Guard, Workbench]:
     # It would redirect to an address without the secret.
     app.router.redirect_slashes = False
     return Guard(app, access), bench
+
+
+def _routes() -> list[Route]:
+    return [
+        Route("/", _home),
+        Route("/files", files.show),
+        Route("/find", files.find),
+        Route("/file", file.show),
+        Route("/file", _with_form(file.reread), methods=["POST"]),
+        Route("/keys", keys.show),
+        Route("/keys", _with_form(keys.submit), methods=["POST"]),
+        Route("/keys/keep", _with_form(keys.keep), methods=["POST"]),
+        Route("/keys/groups", _with_form(keys.groups), methods=["POST"]),
+        Route("/keys/missing", _with_form(keys.missing), methods=["POST"]),
+        Route("/keys/population", _with_form(keys.population), methods=["POST"]),
+        Route("/keys/check", _with_form(keys.check), methods=["POST"]),
+        Route("/keys/suggest", _with_form(keys.suggest), methods=["POST"]),
+        Route("/run", start.show),
+        Route("/run", _with_form(start.submit), methods=["POST"]),
+        Route("/runs", runs.show),
+        Route("/rename/{id:path}", _with_form(runs.rename), methods=["POST"]),
+        Route("/archive/{id:path}", _with_form(runs.archive), methods=["POST"]),
+        Route("/take-back/{id:path}", _with_form(runs.take_back), methods=["POST"]),
+        Route("/beside", runs.beside),
+        Route("/asked/{id:path}", runs.asked),
+        Route("/runs/{id:path}", run.show),
+        Route("/cancel/{id:path}", _with_form(run.cancel), methods=["POST"]),
+        Route("/resume/{id:path}", _with_form(run.resume), methods=["POST"]),
+        Route("/again/{id:path}", _with_form(run.again), methods=["POST"]),
+        Route("/decide/{id:path}", _with_form(run.decide), methods=["POST"]),
+        Route("/events/{id:path}", run.events),
+        Route("/report/{id:path}", run.report),
+        Route("/records/{id:path}", records.show),
+        Route("/download/{id:path}", run.download),
+        Route("/what-if/{id:path}", what_if.show),
+        Route("/what-if-numbers/{id:path}", what_if.numbers),
+        Route("/what-if-waiting/{id:path}", what_if.waiting),
+        Route("/what-if-frontier/{id:path}", what_if.frontier),
+        Route("/what-if-levels/{id:path}", levels.show),
+        Route("/what-if-groups/{id:path}", what_if.groups),
+        Route("/what-if-apply/{id:path}", _with_form(what_if.apply), methods=["POST"]),
+        Route("/static/{name}", _static),
+    ]
 
 
 def _with_form(
@@ -92,7 +122,8 @@ def _with_form(
 
 
 def _home(request: Request) -> Response:
-    return workbench_of(request).see("/files")
+    bench = workbench_of(request)
+    return bench.see("/runs" if bench.read_only else "/files")
 
 
 def _static(request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import posixpath
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -55,7 +56,7 @@ def flag_of(name: str) -> str:
     >>> flag_of("population_size"), flag_of("inclusion")
     ('--population-size', '--set design.inclusion')
     """
-    forms = [fields_on(page, kind) for kind in KINDS.values() if kind.form for page in PAGES]
+    forms = [fields_on(page, kind) for kind in KINDS.values() for page in PAGES]
     return next(fields[name].flag for fields in forms if name in fields)
 
 
@@ -79,6 +80,8 @@ class Draft:
     """What is to be done with the file."""
     notes: tuple[str, ...] = ()
     """What was found in the file when keys and design were last checked."""
+    unsaved: str = ""
+    """Why it is not on disk; empty if it is, or nothing was said yet."""
 
     @classmethod
     def of_run(
@@ -192,16 +195,29 @@ class Draft:
         return replace(self, of_keys={name: found for name, found in texts.items() if found})
 
     @property
+    def said(self) -> Draft:
+        """What somebody has written, without what was found and whether it is on disk."""
+        return replace(self, notes=(), unsaved="")
+
+    @property
+    def asked_before(self) -> str:
+        """What changes when the pages before that of the run are filled in otherwise."""
+        names = {*fields_on("file"), *fields_on("keys", self.kind)}
+        values = sorted((name, text) for name, text in self.values.items() if name in names)
+        told = repr((self.keys, sorted(self.groupings.items()), self.rules, values))
+        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
     def key_texts(self) -> list[str]:
         """The keys with their rules, as the option has them."""
-        return [
-            f"{name}:{self.groupings[name]}" if name in self.groupings else name
-            for name in self.keys
-        ]
+        rules = self.groupings if self.kind.groups_keys else {}
+        return [f"{name}:{rules[name]}" if name in rules else name for name in self.keys]
 
     @property
     def rule_texts(self) -> list[str]:
-        """The rules of impossible combinations."""
+        """The rules of impossible combinations; none of a kind of run that takes none."""
+        if not _takes_rules(self.kind):
+            return []
         return [line.strip() for line in self.rules.splitlines() if line.strip()]
 
     @property
@@ -258,7 +274,7 @@ class Draft:
 
     def _options_of_keys(self, folder: Folder) -> dict[str, Any]:
         from unikat.spec.paths import with_paths
-        from unikat.spec.perturbation import is_probability
+        from unikat.spec.perturbation import are_probabilities
         from unikat.spec.recodings import recodings_of
 
         found: dict[str, Any] = dict(self.of_keys)
@@ -270,17 +286,23 @@ class Draft:
             )
         if "pram" in found:
             found["pram"] = {
-                key: text if is_probability(text) else str(folder.place(text))
+                key: text if are_probabilities(text) else str(folder.place(text))
                 for key, text in found["pram"].items()
             }
         return found
 
     @property
     def unused(self) -> list[str]:
-        """Fields of the page of keys and design that have no use for this kind of run."""
-        return [
-            name for name in self.values if name in fields_on("keys") and name not in self._given
+        """Options of the page of keys and design that have no use for this kind of run."""
+        found = [
+            flag_of(name)
+            for name in self.values
+            if name in fields_on("keys") and name not in self._given
         ]
+        if self.rules.strip() and not self.rule_texts:
+            found.append("--zeros")
+        grouped = self.groupings if not self.kind.groups_keys else {}
+        return found + [f"{key}:{rule}" for key, rule in grouped.items() if key in self.keys]
 
     @property
     def _fields(self) -> dict[str, Defined]:
@@ -349,10 +371,14 @@ class Draft:
         """
         # A name with a dash before it would be an option.
         file = f"./{self.path}" if self.path.startswith("-") else self.path
-        words = ["unikat", self.kind.name, file, "--keys", ",".join(self.key_texts)]
+        words = ["unikat", self.kind.name, file]
+        if self.keys:
+            words += ["--keys", ",".join(self.key_texts)]
         for name, value in self._given.items():
             one = self._fields[name]
-            if name in self._rare:
+            if one.option.positional:
+                words.insert(3, value)
+            elif name in self._rare:
                 words += ["--set", f"{self._rare[name]}={'true' if one.is_flag else value}"]
             elif one.is_flag:
                 words.append(one.flag)
@@ -379,6 +405,35 @@ _KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "pram": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
 }
 """How the command line has the options that each key has."""
+
+
+@functools.cache
+def _takes_rules(kind: Kind) -> bool:
+    from unikat.spec.option import options_of
+
+    return any(one.name == "zeros" for one in options_of(kind.specification))
+
+
+def may_be_restored(line: str, kind: Kind) -> bool:
+    """Whether a line of the field `set` may come from a file, and not only from its user.
+
+    Examples
+    --------
+    >>> may_be_restored("components=9", ASSESS), may_be_restored("data.query=SELECT 1", ASSESS)
+    (True, False)
+    """
+    from unikat.spec.option import field_at
+    from unikat.spec.paths import OfUser
+
+    place = tuple(line.partition("=")[0].strip().split("."))
+    field = field_at(kind.specification, place)
+    if field is None:
+        # An option of the model, or nothing that a specification has.
+        return len(place) == 1
+    return OfUser not in field.metadata and Path not in (
+        field.annotation,
+        *get_args(field.annotation),
+    )
 
 
 def _without_field(spec: Mapping[str, Any], kind: Kind) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Questions and answers are lines of JSON on its standard streams. It ends when it
 
 | question | answers, by their `kind` |
 |---|---|
-| `ask: look`, with `page`, `steps` and `target` | `look`, by some states and then by all |
+| `ask: look`, with `page`, `steps`, `target`, `key` | `counts`, `look` by some states, by all |
+| `ask: levels`, with `key` and `kind` | `levels` |
 | `ask: find`, with `target` | `searching` now and then, then `found` |
 | `ask: frontier` | `searching` now and then, then `frontier` |
 
@@ -15,6 +16,7 @@ in the middle of a search.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -48,11 +50,18 @@ class Inbox:
         self._waiting: list[dict[str, Any]] = []
         self._latest: dict[tuple[str, str], int] = {}
         """Of each page and kind of question."""
+        self.answering: Answering | None = None
+        """Who counts, once there is one; what is wrong with a question is told in its turn."""
+
+    def expect(self, question: dict[str, Any]) -> None:
+        """Make older questions of the page obsolete."""
+        with self._lock:
+            self._latest[question["ask"], question.get("page", "")] = question["id"]
 
     def put(self, question: dict[str, Any]) -> None:
         """Take a question in."""
+        self.expect(question)
         with self._lock:
-            self._latest[question["ask"], question.get("page", "")] = question["id"]
             self._waiting.append(question)
             self._lock.notify()
 
@@ -73,7 +82,8 @@ class Inbox:
         return latest != int(question["id"])
 
     def _pop(self) -> dict[str, Any] | None:
-        at = next((i for i, one in enumerate(self._waiting) if one["ask"] == "look"), None)
+        quick = (i for i, one in enumerate(self._waiting) if one["ask"] in ("look", "levels"))
+        at = next(quick, None)
         return None if at is None else self._waiting.pop(at)
 
 
@@ -95,6 +105,9 @@ class Answering:
             check()
             if question["ask"] == "look":
                 self._look(question, check)
+            elif question["ask"] == "levels":
+                found = self._exploration.levels(question["key"], question["kind"])
+                _say(question, "levels", levels=asdict(found))
             else:
                 self._search(question, check)
         except _ObsoleteError:
@@ -109,11 +122,20 @@ class Answering:
             text = f"This is a defect of unikat ({name}), not of your data. Try another recoding."
             _say(question, "problem", text=text)
 
+    def count(self, question: dict[str, Any]) -> None:
+        """Answer a look with what the recoded file itself tells."""
+        counts = self._exploration.counts(question["steps"], question["key"])
+        _say(question, "counts", look=asdict(counts))
+        question["counted"] = True
+
     def _look(self, question: dict[str, Any], check: Any) -> None:
         n_all = self._exploration.n_states
+        if not question.get("counted"):
+            self.count(question)
+        check()
         for n_states in (FEW, None) if n_all > FEW else (None,):
             found = self._exploration.look(
-                question["steps"], question["target"], n_states, between=check
+                question["steps"], question["target"], n_states, check, question["key"]
             )
             complete = n_states is None or found.n_states in (0, n_all)
             _say(question, "look", look=asdict(found), complete=complete)
@@ -170,7 +192,7 @@ def main(folder: Path, inside: Path) -> None:
         return
     keys = [asdict(key) for key in exploration.keys]
     _write(kind="ready", keys=keys, n_states=exploration.n_states, level=exploration.level)
-    answering = Answering(exploration, inbox)
+    answering = inbox.answering = Answering(exploration, inbox)
     while True:
         answering.answer(inbox.take())
 
@@ -180,6 +202,11 @@ def _listen(inbox: Inbox) -> None:
     for line in sys.stdin.buffer:
         question = parse_json(line)
         assert isinstance(question, dict)
+        inbox.expect(question)
+        if inbox.answering is not None and question["ask"] == "look":
+            # Counts do not wait until the older look has noticed that it is obsolete.
+            with contextlib.suppress(Exception):
+                inbox.answering.count(question)
         inbox.put(question)
     os._exit(0)
 

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from unikat.errors import why
 from unikat.files.json import parse_json
 
+Choice: TypeAlias = "int | str"
+"""A step of a key, or groups of its levels as `language.levels` writes them."""
 STATES = "states.checkpoint"
 """File of a run in which its states are kept."""
 MOST = 2
@@ -36,6 +38,8 @@ class Question:
     asked: dict[str, Any]
     answer: dict[str, Any] | None = None
     """The last answer, as the process wrote it."""
+    stage: int = 0
+    """Answers so far; of a look the first are the counts."""
     done: bool = False
     """No other answer follows."""
 
@@ -77,24 +81,31 @@ class Explorer:
             return
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def look(self, page: str, steps: Sequence[int], target: str) -> Question:
-        """Ask for the risk after a recoding; what the page has asked before is then obsolete."""
-        return self._ask(f"look {page}", ask="look", page=page, steps=list(steps), target=target)
+    def look(self, page: str, steps: Sequence[Choice], target: str, key: str = "") -> Question:
+        """Ask for the risk after a recoding; what the page has asked before is then obsolete.
 
-    def asked(self, page: str, steps: Sequence[int], target: str) -> Question | None:
+        A step of each key, or groups made by hand; of a key the risk of its groups is told, too.
+        """
+        return self._ask(f"look {page}", **_looked(page, steps, target, key))
+
+    def asked(
+        self, page: str, steps: Sequence[Choice], target: str, key: str = ""
+    ) -> Question | None:
         """Return what a page has asked last, if it is this look."""
         last = self._last.get(f"look {page}")
-        same = last is not None and (last.asked["steps"], last.asked["target"]) == (
-            list(steps),
-            target,
-        )
+        same = last is not None and last.asked == _looked(page, steps, target, key)
         return last if same else None
+
+    def levels(self, key: str, kind: str) -> Question:
+        """Ask for the levels of a key, meant in some way."""
+        place = f"levels {key} {kind}"
+        return self._ask(place, ask="levels", page=place, key=key, kind=kind)
 
     def find(self, target: str) -> Question:
         """Ask for the cheapest recoding that reaches a target; another search for one ends."""
         return self._ask("find", ask="find", target=target)
 
-    def early(self, steps: Sequence[int], target: str) -> str:
+    def early(self, steps: Sequence[Choice], target: str) -> str:
         """Say that the search that found these steps for a target stopped early; else empty."""
         last = self._last.get("find")
         answer = None if last is None or last.asked["target"] != target else last.answer
@@ -166,8 +177,10 @@ class Explorer:
                     self.state, self.text = "failed", event["text"]
                 case kind:
                     question = self._open[event["id"]]
-                    question.answer = event
-                    question.done = kind != "searching" and event.get("complete", True)
+                    question.answer, question.stage = event, question.stage + 1
+                    question.done = kind not in ("searching", "counts") and event.get(
+                        "complete", True
+                    )
                     if question.done:
                         del self._open[event["id"]]
             self._changed.notify_all()
@@ -183,6 +196,10 @@ class Explorer:
     @staticmethod
     def _end(question: Question, text: str) -> None:
         question.answer, question.done = {"kind": "problem", "text": text}, True
+
+
+def _looked(page: str, steps: Sequence[Choice], target: str, key: str) -> dict[str, Any]:
+    return {"ask": "look", "page": page, "steps": list(steps), "target": target, "key": key}
 
 
 @dataclass(kw_only=True)

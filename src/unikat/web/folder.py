@@ -193,6 +193,11 @@ class Folder:
         found = [one for one in self._folders() if is_run(one) and not self._strange(one)]
         return sorted(found, key=lambda folder: folder.stat().st_mtime, reverse=True)
 
+    def lists(self, place: Path) -> bool:
+        """Whether a run in a folder of this path would be found by `runs`."""
+        parts = place.relative_to(self.root).parts
+        return len(parts) <= DEEPEST and not any(part.startswith(".") for part in parts)
+
     def _folders(self) -> Iterator[Path]:
         """Yield the folders in here, the folder itself first, without following links."""
         open_, n_seen = [(self.root, 0)], 0

@@ -14,17 +14,18 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from unikat.errors import OutputError, UnikatError, why
+from unikat.errors import OutputError, UnikatError, brief, why
 from unikat.files.folder import MARK, refuse_links
 from unikat.files.json import parse_json
 from unikat.files.locks import held
 from unikat.spec.kinds import ASSESS, Kind
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import Listener, Teller
-from unikat.web.folder import Folder, NotInFolderError
+from unikat.web.folder import DEEPEST, Folder, NotInFolderError
 from unikat.web.kinds import REQUEST, check_models, kind_at
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ WORDS: dict[State, str] = {
     "unfinished": "Interrupted",
     "failed": "Failed",
 }
+NOTHING_KEPT = "Interrupted before anything was kept"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +63,33 @@ class Run:
     answer: Listed | None
     """None if there is no result yet, and while the run goes on."""
     resumable: bool
+    kept: bool = False
+    """Whether there is work with which it would continue."""
     message: str = ""
     """What went wrong."""
 
     @property
     def words(self) -> str:
         """Its state."""
+        if self.state == "unfinished" and self.answer is None and not self.kept:
+            return NOTHING_KEPT
         return WORDS[self.state]
+
+    @property
+    def begun(self) -> str:
+        """When it began, in the time of this machine; empty if it has no result."""
+        if self.answer is None:
+            return ""
+        try:
+            begun = datetime.fromisoformat(self.answer.created).replace(tzinfo=UTC)
+        except ValueError:
+            return self.answer.created
+        return begun.astimezone().strftime("%Y-%m-%d %H:%M")
+
+    @property
+    def decidable(self) -> bool:
+        """Whether it is finished, so that it can be decided on."""
+        return self.answer is not None and self.state in ("done", "unconverged")
 
     @property
     def active(self) -> bool:
@@ -108,13 +130,20 @@ class Runs:
         Raises
         ------
         OutputError
-            If there is something of this name, or the folder cannot be made.
+            If there is something of this name, the folder cannot be made, or the list of runs
+            would not have it.
         """
         from unikat.files.writing import make_folder
 
         place = self._folder.place(name)
         if not name.strip() or place == self._folder.root:
             raise OutputError("The folder of the results needs a name.")
+        if not self._folder.lists(place):
+            raise OutputError(
+                f"Results in {name} would not be found again: the workbench looks for runs in "
+                f"folders down to {DEEPEST} levels, whose names do not begin with a point. Give "
+                "the results another name."
+            )
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise OutputError(
                 f"The folder {name} holds something already. Give the results another name."
@@ -167,6 +196,8 @@ class Runs:
             If there is no such folder.
         """
         place = self._folder.resolve(id)
+        if not place.is_dir():
+            raise NotInFolderError(f"{brief(id)!r} is no folder, and so no run.")
         with self._lock:
             waiting = any(job.id == id for job in self._queue)
             current = self._current if self._current and self._current.id == id else None
@@ -325,7 +356,15 @@ def _ended(id: str, place: Path) -> Run:
         )
     elif state == "unfinished" and answer is None:
         resumable = described
-    return Run(id=id, kind=kind, state=state, answer=answer, resumable=resumable, message=message)
+    return Run(
+        id=id,
+        kind=kind,
+        state=state,
+        answer=answer,
+        resumable=resumable,
+        kept=kept,
+        message=message,
+    )
 
 
 def _state(place: Path, kind: Kind, answer: Listed | None, listener: Listener) -> State:

@@ -20,7 +20,12 @@ HOST = "127.0.0.1"
 
 
 def serve(
-    folder: Path, *, port: int = 0, browser: bool = True, tell: Callable[[str], None] = print
+    folder: Path,
+    *,
+    port: int = 0,
+    browser: bool = True,
+    read_only: bool = False,
+    tell: Callable[[str], None] = print,
 ) -> None:
     """Serve the workbench of a folder until Ctrl-C; runs that go on then keep what is done.
 
@@ -32,6 +37,8 @@ def serve(
         Where to listen; 0 takes one that is free.
     browser
         Open the page in the browser.
+    read_only
+        Show finished runs alone, take nothing in and write nothing.
     tell
         Called with each line for the user; the last one is the address.
 
@@ -45,7 +52,7 @@ def serve(
     root = Folder.of(folder)
     with _listening(port) as listener:
         access = Access(port=listener.getsockname()[1])
-        app, bench = make_app(root, access)
+        app, bench = make_app(root, access, read_only=read_only)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -57,7 +64,10 @@ def serve(
                 timeout_graceful_shutdown=1,
             )
         )
-        tell(f"The workbench of {root.root} is open. Ctrl-C ends it.")
+        shown = "is open"
+        if read_only:
+            shown = "shows finished runs, and takes nothing in"
+        tell(f"The workbench of {root.root} {shown}. Ctrl-C ends it.")
         tell(access.address)
         if browser:
             threading.Thread(target=_open, args=(access.address,), daemon=True).start()

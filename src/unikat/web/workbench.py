@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -13,11 +14,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from unikat.errors import UnikatError
+from unikat.web.archive import Archive
+from unikat.web.draft_files import DraftFiles
 from unikat.web.drafts import Draft
 from unikat.web.explorers import Explorers
 from unikat.web.folder import Folder, NotInFolderError
 from unikat.web.pages.template import Pages
-from unikat.web.runs import Runs
+from unikat.web.runs import Run, Runs
 
 if TYPE_CHECKING:
     from unikat.data import CellTable
@@ -63,13 +66,28 @@ class Nav:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tab:
+    """A form in a tab of the browser."""
+
+    id: str
+    since: str
+    """The tab that had written the form last when this one was opened."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Workbench:
     """One workbench."""
 
     folder: Folder
     runs: Runs
+    archive: Archive
     pages: Pages
     explorers: Explorers
+    read_only: bool
+    """Whether finished runs are shown, and nothing is taken in."""
+    _files: DraftFiles
+    _writers: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The tab that wrote last, by file and form."""
     _drafts: dict[str, Draft] = field(default_factory=dict)
     _profiles: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
     _columns: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
@@ -77,12 +95,16 @@ class Workbench:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, folder: Folder, base: str) -> Workbench:
+    def of(cls, folder: Folder, base: str, *, read_only: bool = False) -> Workbench:
         """Open the workbench of a folder, whose addresses begin with `base`."""
+        runs = Runs(folder)
         return cls(
             folder=folder,
-            runs=Runs(folder),
-            pages=Pages(base),
+            runs=runs,
+            archive=Archive(folder, runs),
+            _files=DraftFiles(folder),
+            pages=Pages(base, read_only=read_only),
+            read_only=read_only,
             explorers=Explorers(inside=folder.root),
         )
 
@@ -97,12 +119,68 @@ class Workbench:
         if not path or not self.folder.resolve(path).is_file():
             raise NotInFolderError("No file of data is chosen; choose one first.")
         with self._lock:
-            return self._drafts.get(path) or Draft(path=path)
+            if path not in self._drafts:
+                self._drafts[path] = self._files.read(path) or Draft(path=path)
+            return self._drafts[path]
 
     def keep(self, draft: Draft) -> None:
-        """Keep what a form holds."""
+        """Keep what a form holds, on disk too."""
         with self._lock:
+            before = self._drafts.get(draft.path)
+            if before is None or before.said != draft.said:
+                draft = replace(draft, unsaved=self._files.write(draft))
             self._drafts[draft.path] = draft
+
+    def shown(self, id: str) -> Run:
+        """Return a run that a page may show: to who only reads, those that are finished and listed.
+
+        Raises
+        ------
+        NotInFolderError
+            If there is none.
+        """
+        run = self.runs.get(id)
+        hidden = not run.decidable or not self.folder.lists(self.folder.resolve(id))
+        if self.read_only and hidden:
+            raise NotInFolderError("There is no finished run of this name.")
+        return run
+
+    def opened(self, path: str, form: str) -> Tab:
+        """Return what a form of a file holds that tells its tab from others."""
+        with self._lock:
+            since = self._writers.get((path, form), "")
+        return Tab(id=secrets.token_urlsafe(6), since=since)
+
+    def keep_of_tab(self, draft: Draft, form: str, fields: Mapping[str, str]) -> bool:
+        """Keep what a tab holds, unless another one has changed the form since it was opened.
+
+        Parameters
+        ----------
+        draft
+            What is to be kept.
+        form
+            The page of the form.
+        fields
+            Of the form: `tab` and `since` as `opened` made them, and `mine`, if the other tab is
+            to give way. Without them it is kept.
+
+        Returns
+        -------
+        bool
+            Whether it was kept, or is the same.
+        """
+        place, tab = (draft.path, form), fields.get("tab", "")
+        with self._lock:
+            writer = self._writers.get(place, "")
+            before = self._drafts.get(draft.path)
+            same = before is not None and before.said == draft.said
+            free = writer in ("", tab, fields.get("since", ""))
+            if not (free or same or not tab or fields.get("mine")):
+                return False
+            if not same or fields.get("mine"):
+                self._writers[place] = tab
+        self.keep(draft)
+        return True
 
     def profile(self, draft: Draft) -> Profile:
         """Return what the columns of a file are like; looked at again if the file has changed.

@@ -116,7 +116,7 @@ def compile_rules(rules: Sequence[Sequence[Clause]], words: Vocabulary) -> House
         counts,
     ]
     return HouseholdRules(
-        code=_packed(
+        code=packed(
             [
                 bits.n_words,
                 int(words.head_apart),
@@ -135,7 +135,7 @@ def compile_rules(rules: Sequence[Sequence[Clause]], words: Vocabulary) -> House
     )
 
 
-def _packed(numbers: Sequence[int], sections: Sequence[Int64], constants: int) -> Int64:
+def packed(numbers: Sequence[int], sections: Sequence[Int64], constants: int) -> Int64:
     """Return the numbers, where the sections begin, where the constants begin; and the sections."""
     places = N_HEADER + np.cumsum([0, *map(len, sections[:-1])])
     header = _ints([*numbers, *places, constants])

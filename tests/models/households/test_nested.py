@@ -15,12 +15,13 @@ from scipy.special import softmax
 
 from models.contract import arrays, assert_same, leaves
 from statistical import nested
-from statistical.test_nested import ROLES, RULED, SMALL
+from statistical.test_nested import ROLES, RULED, SMALL, TIES
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.chains import Plan, StopRule
 from unikat.models.base import Stream
+from unikat.models.households.composition import levels_of
 from unikat.models.households.nested import NestedHouseholds
 from unikat.models.households.records import possible
 from unikat.studies.fit import fit
@@ -34,6 +35,9 @@ CASES = {
     "roles": ROLES["all members"]._replace(n=40),
     "roles, head-apart": ROLES["head apart"]._replace(n=80),
     "roles, rules": ROLES["rules"]._replace(n=40),
+    "roles, one head": ROLES["one head"]._replace(n=80),
+    "ties": TIES["all members"]._replace(n=80),
+    "ties, rules": TIES["rules"]._replace(n=40),
 }
 cases = pytest.mark.parametrize("prior", CASES.values(), ids=CASES)
 
@@ -43,7 +47,7 @@ def fitted(prior: nested.Prior, n_sweeps: int = 5, hidden: float = 0.2, n_thread
     rng = np.random.default_rng(8)
     rows = nested.draw_rows(rng, prior, nested.draw_state(rng, prior))
     table = nested.tabulate(prior, rows, nested.masks(rng, prior, rows, hidden))
-    model = nested.Listed(roles=prior.roles)
+    model = nested.Listed(roles=prior.roles, head=prior.head)
     data = model.prepare(table)
     state = model.init(Stream(3, 1, 0), data)
     for sweep in range(1, n_sweeps + 1):
@@ -64,7 +68,7 @@ def test_probabilities_are_those_of_the_formula_and_add_up(prior):
     for function in (model.cell_probabilities, model.predictive_probabilities):
         p = function(WHERE, state, data, cells)
         assert (p[~good] == 0.0).all()
-        assert (p[good] > 0.0).all()
+        assert (p[good & (expected > 0.0)] > 0.0).all()
         # Under rules 1 - p0 is estimated with 1,000 possible households.
         np.testing.assert_allclose(p.sum(), 1.0, rtol=1e-5 if good.all() else 0.2)
     p = model.cell_probabilities(WHERE, state, data, cells)
@@ -73,9 +77,12 @@ def test_probabilities_are_those_of_the_formula_and_add_up(prior):
 
 
 FREE = {name: prior for name, prior in CASES.items() if prior.rules is None}
+APART = {
+    name: prior for name, prior in FREE.items() if prior.head < 0 and name != "roles, one head"
+}
 
 
-@pytest.mark.parametrize("prior", FREE.values(), ids=FREE)
+@pytest.mark.parametrize("prior", APART.values(), ids=APART)
 def test_probabilities_of_independent_members_add_up(prior):
     model, _, data, state = fitted(prior)
     cells = nested.all_cells(prior)
@@ -95,6 +102,10 @@ def test_keys_that_are_left_out_are_summed_over(prior):
     for variable in range(len(prior.layout.variables)):
         margin = prior.layout.without(cells, variable)
         kinds, place = np.unique(margin, axis=0, return_inverse=True)
+        if prior.head >= 0 and variable == len(prior.levels) - 1 + prior.role:
+            with pytest.raises(SpecError, match="roles of members cannot be left out"):
+                model.cell_probabilities(WHERE, state, data, kinds.astype(np.int32))
+            continue
         got = model.cell_probabilities(WHERE, state, data, kinds.astype(np.int32))
         np.testing.assert_allclose(got, np.bincount(place.ravel(), p), rtol=1e-6)
     none = np.full((1, cells.shape[1]), -1, np.int32)
@@ -378,6 +389,37 @@ def test_compositions_seen_twice_are_levels_and_the_others_one():
     sizes, shares = roles.sizes, roles.shares
     expected = [sizes[0] * shares[1], sizes[1] * 2.0 * shares[0] * shares[1]]
     np.testing.assert_allclose(roles.listed, expected)
+
+
+def test_compositions_that_are_not_listed_have_one_head_where_members_are_tied_to_it():
+    prior = ROLES["one head"]
+    heads = np.array([[0, 0], [0, 1], [0, 0], [0, 1], [0, 1]])
+    others = [[], [], [[1, 0]], [[1, 0], [1, 1]], [[2, 0], [2, 1]]]
+    members = np.concatenate([[h, *more] for h, more in zip(heads, others, strict=True)])
+    codes = np.array([[len(more), 0] for more in others])
+    table = nested.tabulate(prior, prior.layout.pack(codes, members))
+    roles = NestedHouseholds(composition="auto", ties="head").prepare(table).columns.roles
+    assert roles.once == 0
+    assert roles.shares[0] == 0.0
+    assert roles.members.tolist() == [[1, 0, 0]]
+    # One of the two members of size 3 is as likely in either role; one of size 2 was in role 1.
+    every = [[1, 1, 0], [1, 0, 1], [1, 2, 0], [1, 1, 1], [1, 0, 2]]
+    level, log_p = levels_of(roles, np.array([*every, [2, 0, 0], [0, 1, 1], [1, 0, 0]]))
+    assert level.tolist() == [1] * 7 + [0]
+    assert np.exp(log_p[:5]).sum() == pytest.approx(1.0)
+    assert np.isneginf(log_p[5:7]).all()
+
+    def minus_log_likelihood(logits):
+        """Of the three others, and half a household like the sample."""
+        sizes, one = softmax(logits[:3]), softmax(logits[3:])
+        seen = np.log(sizes[1] * one[0]) + 2 * np.log(sizes[2])
+        seen += 2 * np.log(one[0]) + 2 * np.log(one[1]) - 3 * np.log(1.0 - sizes[0])
+        like_all = np.array([2.5, 1.5, 2.5]) / 6.5, np.array([3.5, 2.5]) / 6.0
+        return -seen - 0.5 * sum(p @ np.log(q) for p, q in zip(like_all, (sizes, one), strict=True))
+
+    best = minimize(minus_log_likelihood, np.zeros(5), tol=1e-12).x
+    np.testing.assert_allclose(roles.sizes, softmax(best[:3]), atol=1e-3)
+    np.testing.assert_allclose(roles.shares[1:], softmax(best[3:]), atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"random": "normal", "fixed": "none"},
     {"random": "none", "fixed": "two-way"},
     {"random": "none", "fixed": "none"},
+    {"random": "gamma-dp"},
+    {"random": "gamma-dp", "empirical": True},
 ]
 every_variant = pytest.mark.parametrize(
     "options", VARIANTS, ids=[",".join(map(str, o.values())) or "default" for o in VARIANTS]
@@ -164,7 +166,7 @@ def test_functions_are_pure_and_threads_change_nothing(options, zeros):
     phi = 0.0
     if model.random == "normal":
         phi = new.effects
-    if model.random == "dp":
+    if mixed.clustered(model):
         phi = new.values[new.cluster]
         assert sorted(set(new.cluster.tolist())) == list(range(len(new.values)))
         assert info.values["n_clusters"] == len(new.values)

@@ -16,7 +16,7 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.zeros import Diagram
 from unikat.models.base import Stream
-from unikat.models.mixtures import mixed_membership, new_record, truncation
+from unikat.models.mixtures import completions, mixed_membership, new_record, truncation
 from unikat.models.named import build_model
 from unikat.rng import chain_key
 from unikat.zeros.zeros import Zeros
@@ -164,11 +164,25 @@ def test_probabilities_are_those_of_possible_individuals(name, options):
 
 @every_model
 def test_probabilities_add_up(name, options):
+    """To one: the possible cells one by one are as likely as the products that make them up."""
+    model: Any = build_model(name, options)
+    data = model.prepare(random_table())
+    state, _ = after(model, data, 5)
+    alphas = [1e-9, 0.3, 30.0] if name != "latent-class" and len(state.alpha) == 1 else [None]
+    for alpha in alphas:
+        given = state if alpha is None else state._replace(alpha=np.array([alpha]))
+        p = model.cell_probabilities(Stream(3, 1, 5), given, data, CELLS)
+        np.testing.assert_allclose(p.sum(), 1.0, rtol=2e-6)
+
+
+@every_model
+def test_probabilities_add_up_where_the_possible_ones_are_drawn(name, options, monkeypatch):
     """To one: exactly where all keys come from one component, on average otherwise.
 
     t test of the normalising constants of 60 sweeps; beside it a fifth of a per cent, which the
     rounding of draws per quadrature node may cost.
     """
+    monkeypatch.setattr(new_record, "possible_products", lambda *_: None)
     model: Any = build_model(name, options)
     data = model.prepare(random_table())
     state, _ = after(model, data, 5)
@@ -201,6 +215,8 @@ def test_a_lost_normalising_constant_is_seen(name, options, monkeypatch):
     monkeypatch.setattr(truncation, "chances", lambda *given: np.ones_like(right(*given)))
     with pytest.raises(AssertionError):
         test_probabilities_add_up(name, options)
+    with pytest.raises(AssertionError):
+        test_probabilities_add_up_where_the_possible_ones_are_drawn(name, options, monkeypatch)
 
 
 @pytest.mark.statistical
@@ -420,8 +436,8 @@ def test_ridges_condition_on_the_sample_and_the_mixed_records(name, monkeypatch)
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.4, 20.0])
-def test_the_chance_of_a_possible_record_is_enumerated(alpha):
-    """Sum over all component vectors and possible cells, to five standard errors of the draws."""
+def test_the_chance_of_a_possible_record_is_enumerated(alpha, monkeypatch):
+    """Sum over all component vectors and possible cells; drawn, to five standard errors."""
     rng = np.random.default_rng(3)
     theta = [rng.dirichlet(np.ones(n), 3).T for n in N_LEVELS]
     weights = np.array([0.5, 0.3, 0.2])
@@ -436,10 +452,37 @@ def test_the_chance_of_a_possible_record_is_enumerated(alpha):
         mass * naive.cell_law(theta, z)[ok].sum()
         for z, mass in naive.urn_law(4, weights, alpha).items()
     )
-    mass = [new_record.possible_mass(chain_key(1, 0), sweep, record, data) for sweep in range(40)]
+    key = chain_key(1, 0)
+    np.testing.assert_allclose(new_record.possible_mass(key, 1, record, data), exact, rtol=2e-6)
+    monkeypatch.setattr(new_record, "possible_products", lambda *_: None)
+    mass = [new_record.possible_mass(key, sweep, record, data) for sweep in range(40)]
     error = np.std(mass, ddof=1) / np.sqrt(40)
     assert abs(np.mean(mass) - exact) < 5.0 * error + 1e-6
     assert np.std(mass) < 0.01 * exact
+
+
+def test_possible_cells_that_are_too_many_products_are_drawn(monkeypatch):
+    """The ways through the diagram are counted before any is laid out."""
+    data = build_model("hdp", {}).prepare(random_table())
+    found = completions.possible_products(data.zeros, data.offsets)
+    assert found is not None
+    covered = np.zeros(len(CELLS), int)
+    for row in found.rows:
+        inside = np.ones(len(CELLS), bool)
+        for j in np.flatnonzero(row >= 0):
+            levels = data.offsets[j] + CELLS[:, j]
+            single = row[j] < data.offsets[-1]
+            inside &= (
+                levels == row[j] if single else found.sets[row[j] - data.offsets[-1], levels] > 0
+            )
+        covered += inside
+    # Disjoint, and together what is possible.
+    np.testing.assert_array_equal(covered, POSSIBLE.astype(int))
+    monkeypatch.setattr(completions, "_MOST_PRODUCTS", len(found.rows) - 1)
+    assert completions.possible_products(data.zeros, data.offsets) is None
+    monkeypatch.setattr(completions, "_MOST_PATHS", 1)
+    monkeypatch.setattr(completions, "completions", None)
+    assert completions.possible_products(data.zeros, data.offsets) is None
 
 
 @every_model

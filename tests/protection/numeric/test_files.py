@@ -266,3 +266,37 @@ def test_labelled_numbers_are_told_of(tmp_path: Path) -> None:
     declared = protected(frame, "wealth: round(10)", missing_values={"wealth": [999_999, -9]})
     assert (declared.frame["wealth"][:4] == 999_999).all()
     assert declared.summary.numeric.columns[0].n_missing == 6
+
+
+@pytest.mark.parametrize(
+    ("numeric", "said"),
+    [
+        ("income: microaggregate(30)", r"sample of 0.05 .*--subsample.* 30 are needed"),
+        ("income: top(90%)", r"sample of 0.05 .*a mean of fewer than 3"),
+    ],
+)
+def test_the_smallest_sample_is_looked_at_before_the_fit(
+    monkeypatch: pytest.MonkeyPatch, numeric: str, said: str
+) -> None:
+    def no_fit(*_: Any, **__: Any) -> Any:
+        raise AssertionError("fitted")
+
+    monkeypatch.setattr("unikat.jobs.protect.complete_fit", no_fit)
+    with pytest.raises((SpecError, DataError), match=said):
+        protected(people(), numeric, subsample=0.05, perturbation_seed=1)
+
+
+def test_methods_and_rules_that_change_nothing_are_told() -> None:
+    frame = people()
+    found = protected(
+        frame,
+        "income: top(1000000000), round(1000)",
+        recode={"region": "top(50)"},
+        population_size=len(frame),
+    ).summary
+    (income,) = found.numeric.columns
+    assert income.n_changed
+    assert income.idle == ("top(1000000000)",)
+    warnings = " ".join(found.warnings)
+    assert "top(50) changes no record of this file" in warnings
+    assert "Nothing was changed by top(1000000000) of income" in warnings

@@ -40,11 +40,12 @@ def found() -> AttackSummary:
     )  # fmt: skip
     prior = PriorFacts(
         prior="uniform", top_three=0.2, top_three_before=0.1, twice=0.05, largest=0.4,
-        largest_before=0.1,
+        largest_before=0.1, probabilities=(150, 30, 9, 4, 3, 1, 1, 1, *[0] * 12),
+        ranks=(*range(1, 20), 9),
     )  # fmt: skip
     posterior = PosteriorFacts(
         model="latent-class", unit="combination", n_persons=200, n_candidates=16, n_unknown=1,
-        effective_draws=300.0, least_draws=50.0, converged=False, priors=(prior,),
+        standard_error=0.07, most_error=0.2, converged=False, priors=(prior,),
     )  # fmt: skip
     return explained(
         replace(
@@ -67,7 +68,7 @@ def test_the_page_says_every_sentence_and_loads_nothing(found: AttackSummary) ->
 
 
 def test_no_text_is_cut_at_any_width(found: AttackSummary, tmp_path: Path) -> None:
-    assert_sound(layout({"page": render(found)}, tmp_path), figures=1)
+    assert_sound(layout({"page": render(found)}, tmp_path), figures=3)
 
 
 def test_the_answer_and_the_limits_are_in_words(found: AttackSummary) -> None:
@@ -77,11 +78,12 @@ def test_the_answer_and_the_limits_are_in_words(found: AttackSummary) -> None:
     assert "He believes that 61 (41 to 83)" in said["claims"]
     assert "About 12 (7 to 18) of his claims are true" in said["claims"]
     assert "11 of his claims are true, 5 are about a person" in said["claims"]
-    assert "1 combination with fewer than 50 has no number" in said["posterior"]
+    assert "1 combination with 0.2 or more has no number" in said["posterior"]
     assert found.posterior is not None
     none = replace(found.posterior, n_unknown=200, priors=())
     assert (
-        "too few for any number" in explained(replace(found, posterior=none)).sentences["posterior"]
+        "too much for any number"
+        in explained(replace(found, posterior=none)).sentences["posterior"]
     )
     idle = explained(replace(found, attacks=tuple(replace(one, n=0.0) for one in found.attacks)))
     assert "so nobody is singled out" in idle.sentences["attacks.1"]

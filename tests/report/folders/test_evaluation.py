@@ -8,6 +8,7 @@ import stat
 import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,6 +20,7 @@ import pytest
 from inference.checkpoint_files import joined, parts
 from report.browser import assert_sound, layout
 from report.pages.test_assessment import Page
+from unikat.classics.formulas import FORMULAS
 from unikat.errors import DataError, OutputError, SpecError, UnikatError
 from unikat.inference.progress import Watcher
 from unikat.jobs import evaluate as jobs
@@ -28,7 +30,7 @@ from unikat.models.loglinear.conditional import LogLinear
 from unikat.report.facts.evaluation import SCHEMA
 from unikat.report.pages.evaluation import render
 from unikat.report.pages.template import CONTENT_POLICY
-from unikat.report.text.evaluation import rows
+from unikat.report.text.evaluation import reference, rows, side_by_side
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
 from unikat.spec.evaluation import EvaluationSpec
@@ -36,10 +38,11 @@ from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import EVALUATE
 from unikat.spec.trust import SHOWN
 from unikat.studies.designs import draw_sample
+from unikat.studies.pooled import MeasureScore, ModelScore, RecordsScore
 from unikat.studies.scores import Fit
 from unikat.studies.store import StudyStore
 
-PAGE, TABLE, SUMMARY, SPEC = EVALUATE.files
+PAGE, TABLE, ROWS, FILES, SUMMARY, SPEC = EVALUATE.files
 SAMPLING = {"chains": 2, "workers": 1, "max_sweeps": 60, "rhat": 5.0, "ess": 1.0}
 MODELS = ["hdp", "hdp:alpha=per-record"]
 
@@ -90,7 +93,8 @@ def table(folder: Path) -> pd.DataFrame:
 
 def test_the_folder_of_a_study(study: tuple[Path, Any]) -> None:
     folder, summary = study
-    assert {path.name for path in folder.iterdir()} == {*EVALUATE.files, "tasks", ".unikat"}
+    written = {*EVALUATE.files, "tasks", ".unikat"} - {ROWS, FILES}
+    assert {path.name for path in folder.iterdir()} == written
     for path in folder.rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     found = table(folder)
@@ -125,7 +129,7 @@ def test_the_truth_is_that_of_the_file(study: tuple[Path, Any], tmp_path: Path) 
     everybody["F"] = everybody.groupby(keys)["AGE"].transform("size")
     from unikat.studies.designs import draw_units
 
-    population, _ = read_population(asked)
+    population, *_ = read_population(asked)
     assert population.table.population_size == len(everybody)
     for _, row in table(folder).iterrows():
         drawn = everybody.iloc[draw_units(population, row["n"], row["repeat"], seed=1)]
@@ -241,7 +245,7 @@ def test_strata_come_from_a_column(study: tuple[Path, Any], tmp_path: Path) -> N
     assert summary.study.strata == "REGION"
     assert any("stratified" in warning for warning in summary.warnings)
     regions = pd.read_csv(data)["REGION"]
-    population, _ = read_population(asked)
+    population, *_ = read_population(asked)
     assert population.strata is not None
     groups = pd.DataFrame({"a": regions, "b": population.strata}).drop_duplicates()
     assert len(groups) == 2
@@ -282,7 +286,7 @@ def test_samples_with_unequal_chances(tmp_path: Path, how: dict[str, Any], said:
     assert facts.size == how.get("size")
     assert said in Page((tmp_path / "out" / PAGE).read_text()).text
     # Each fit is that of the sample with its weights.
-    population, _ = read_population(asked)
+    population, *_ = read_population(asked)
     found = table(tmp_path / "out")
     model = LogLinear(terms="independence")
     for repeat in (1, 2):
@@ -323,10 +327,10 @@ def test_sizes_and_strata_of_the_units_that_are_left(tmp_path: Path) -> None:
     frame = pd.read_csv(data)
     left = frame[~((frame["AGE"] < 25) & (frame["PLACE"] == 1))]
     assert 0 < len(left) < 300
-    population, _ = read_population(spec(data, design="pps", size="WORK <b>", zeros=zeros))
+    population, *_ = read_population(spec(data, design="pps", size="WORK <b>", zeros=zeros))
     np.testing.assert_array_equal(population.measure, left["WORK <b>"])
     asked = spec(data, design="stratified", strata="REGION", allocation="equal", zeros=zeros)
-    population, _ = read_population(asked)
+    population, *_ = read_population(asked)
     np.testing.assert_array_equal(population.strata, left["REGION"] == "south")
 
 
@@ -514,3 +518,219 @@ def test_rules_and_the_levels_of_samples_exclude_each_other():
         EvaluationSpec.parse(
             {"n": "5%", "keys": "A,B", "levels": "sample", "zeros": {"rules": ["A < 3"]}}
         )
+
+
+def test_everybody_on_the_same_samples(tmp_path: Path) -> None:
+    path = people(tmp_path / "people.csv")
+    asked = spec(path, models=["loglinear"], leaderboard=True)
+    first = run(asked, tmp_path / "out")
+    assert first.others == tuple(FORMULAS)
+    assert first.n_fits == first.n_done == 4 * (1 + len(FORMULAS))
+    # Another program reads which rows each sample has, and says what it estimates of them.
+    frame, rows = pd.read_csv(path)[["AGE", "WORK <b>", "PLACE"]], read(tmp_path / "out" / ROWS)
+    told, true = [], {}
+    for (n, repeat), part in rows.groupby(["n", "repeat"]):
+        sample = frame.iloc[part["row"] - 1]
+        alone = part["row"][~sample.duplicated(keep=False).to_numpy()]
+        counts = frame.groupby(list(frame)).size()
+        unique = counts.loc[[tuple(frame.iloc[row - 1]) for row in alone]].to_numpy() == 1
+        true[n, repeat] = int(unique.sum())
+        address = {"estimator": "oracle", "n": n, "repeat": repeat}
+        told += [
+            address | {"row": row, "r1": float(u)} for row, u in zip(alone, unique, strict=True)
+        ]
+        told.append(address | {"tau1_lower": 0.0, "tau1_upper": 300.0, "seconds": 1.5})
+    estimates = tmp_path / "told.csv"
+    pd.DataFrame(told).to_csv(estimates, index=False)
+    summary = run(asked.model_copy(update={"estimates": estimates}), tmp_path / "out", resume=True)
+    assert summary.others == (*FORMULAS, "oracle")
+    found = table(tmp_path / "out")
+    for row in found[found["model"] == "oracle"].itertuples():
+        assert row.tau1_mean == row.tau1_true == true[row.n, row.repeat]
+    for one in summary.results:
+        if one.model == "oracle":
+            assert one.tau1.absolute == 0.0
+            assert (one.tau1.n_intervals, one.tau1.n_covered, one.seconds) == (2, 2, 1.5)
+            assert (one.records.auc, one.records.brier, one.records.log_score) == (1.0, 0.0, 0.0)
+        if one.model == "sample-uniques":
+            assert one.records.auc in (0.5, None)
+    page = (tmp_path / "out" / PAGE).read_text()
+    assert "oracle" in page
+    assert "sdcmicro-modrisk" in page
+    # What was fitted before has not moved.
+    before = [one for one in first.results if one.model == "loglinear"]
+    assert [one for one in summary.results if one.model == "loglinear"] == before
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pq.read_table(path).to_pandas()
+
+
+LINE = {"estimator": "mine", "n": 30, "repeat": 1, "tau1": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([LINE | {"n": 31}], "mine' of sample 1 of 31, which is no sample of this study"),
+        ([LINE | {"repeat": 3}], "no sample of this study; it has 2 of each size"),
+        ([LINE | {"estimator": "loglinear"}], "name 'loglinear', which is fitted here"),
+        ([LINE, LINE], "tau1 of 'mine' of sample 1 of 30 is given 2 times"),
+        ([LINE | {"tau3": 1.0}], "has a column 'tau3'; its columns are estimator, n, repeat, row"),
+        ([{"estimator": "mine", "n": 30, "tau1": 2.0}], "has no column repeat"),
+        ([LINE | {"tau1": None}], "there is no estimate of 'mine'"),
+        ([LINE | {"tau1": "two"}], "cannot be read: it is no table of such columns"),
+        ([LINE | {"tau1": -5.0}], "a number of 'mine' of sample 1 of 30 is negative, infinite"),
+        ([LINE | {"tau1": np.inf}], "is negative, infinite or larger than any population"),
+        ([LINE | {"tau1": 1e300}], "is negative, infinite or larger than any population"),
+        ([LINE | {"estimator": " "}], "an estimator has no name"),
+        ([LINE | {"estimator": "m" * 3_000}], "one of more than 60 letters"),
+        ([LINE | {"row": 1, "r1": r1} for r1 in (0.1, 0.9)], "a row of 'mine' .* is given twice"),
+        ([LINE | {"row": 1.5, "r1": 0.5}], "is no whole number"),
+        ([LINE | {"tau1_lower": 9.0, "tau1_upper": 2.0}], "the interval of tau1 of 'mine'"),
+        ([LINE | {"tau1_lower": 1.0}], "has one end, or ends before it begins"),
+        ([LINE | {"row": 1, "r1": 1.5}], "an r1 of 'mine' of sample 1 of 30 is missing or not"),
+        ([LINE | {"row": 999, "r1": 0.5}], "have rows that it does not have"),
+    ],
+)
+def test_estimates_that_cannot_be_scored(
+    tmp_path: Path, lines: list[dict[str, Any]], words: str
+) -> None:
+    pd.DataFrame(lines).to_csv(tmp_path / "told.csv", index=False)
+    asked = spec(people(tmp_path / "people.csv"), models=["loglinear"])
+    with pytest.raises(DataError, match=words):
+        run(asked.model_copy(update={"estimates": tmp_path / "told.csv"}), tmp_path / "out")
+    assert not (tmp_path / "out" / SUMMARY).exists()
+
+
+def test_chance_is_that_of_auto_and_the_least_error_comes_first() -> None:
+    def result(model: str, absolute: float, by_chance: float | None) -> ModelScore:
+        measure = MeasureScore(
+            truth=10.0, estimate=10.0, bias=0.0, bias_error=None, relative_bias=0.0, rmse=0.0,
+            relative_rmse=0.0, absolute=absolute, n_intervals=0, n_covered=0, coverage=None,
+            coverage_lower=None, coverage_upper=None, width=None,
+        )  # fmt: skip
+        records = None
+        if by_chance is not None:
+            records = RecordsScore(
+                auc=0.9, brier=0.1, log_score=-0.2, by_chance=by_chance, width_by_chance=1.0
+            )
+        return ModelScore(
+            model=model, n=5, n_samples=1, n_failed=0, n_unconverged=0, seconds=1.0, tau1=measure,
+            tau2=None, records=records, cutoffs=(), r1_groups=(), r2_groups=(), r2_errors=(),
+        )  # fmt: skip
+
+    results = (result("hdp", 4.0, 8.0), result("auto", 3.0, 2.0), result("pitman", 1.0, None))
+    assert reference(results).model == "auto"
+    assert reference(results[:1]).model == "hdp"
+    rows = side_by_side(SimpleNamespace(results=results))  # type: ignore[arg-type]
+    assert [(row[1], row[2], row[3]) for row in rows] == [
+        ("pitman", "10%", "0.5"), ("auto", "30%", "1.5"), ("hdp", "40%", "2"),
+    ]  # fmt: skip
+
+
+def test_a_program_that_left_out_a_sample_is_named(tmp_path: Path) -> None:
+    asked = spec(people(tmp_path / "people.csv"), models=["loglinear"])
+    for lines in ([LINE], [LINE, LINE | {"repeat": 2}]):
+        pd.DataFrame(lines).to_csv(tmp_path / "told.csv", index=False)
+        asked = asked.model_copy(update={"estimates": tmp_path / "told.csv"})
+        found = run(asked, tmp_path / "out", resume=(tmp_path / "out").exists())
+        named = [one for one in found.warnings if "no number of mine" in one]
+        assert len(named) == (len(lines) == 1)
+
+
+def test_estimates_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("estimator,n,repeat,tau1\n")
+    asked = spec(people(tmp_path / "people.csv"), models=["loglinear"])
+    with pytest.raises(DataError, match=r"none\.csv has no estimates"):
+        run(asked.model_copy(update={"estimates": tmp_path / "none.csv"}), tmp_path / "out")
+    asked = spec(people(tmp_path / "people.csv"), models=["loglinear"])
+    with pytest.raises(DataError, match=r"There is no file told\.csv with estimates"):
+        run(asked.model_copy(update={"estimates": tmp_path / "told.csv"}), tmp_path / "out")
+
+
+def test_generators_side_by_side(tmp_path: Path) -> None:
+    source = people(tmp_path / "people.csv")
+    asked = spec(source, n=[30, 60], synthesizers=["independence", "latent-class"])
+    with_models = spec(source, synthesizers="independence").models
+    assert with_models == tuple(MODELS)
+    asked = EvaluationSpec.parse(
+        {
+            name: value
+            for name, value in asked.model_dump(by_alias=True, exclude_none=True).items()
+            if name != "models"
+        }
+    )
+    assert asked.models == ()
+    folder = tmp_path / "out"
+    summary = run(asked, folder)
+    assert summary.results == ()
+    assert summary.n_fits == summary.n_done == 12
+    labels = ("independence", "latent-class", "second-sample")
+    found = [(one.n, one.synthesizer) for one in summary.synthesizers]
+    assert found == [(n, label) for n in (30, 60) for label in labels]
+    content = json.loads((folder / SUMMARY).read_text())
+    assert content == json.loads(json.dumps(asdict(summary)))
+    made = pq.read_table(folder / FILES).to_pandas()
+    assert len(made) == 12
+    for one in summary.synthesizers:
+        part = made[(made["n"] == one.n) & (made["synthesizer"] == one.synthesizer)]
+        assert one.distances[1].mean == pytest.approx(part["distance_2"].mean())
+        assert one.reproduced.mean == pytest.approx((part["reproduced"] / part["n_uniques"]).mean())
+    # A run that goes on adds to it, and makes none again.
+    more = asked.model_copy(update={"synthesizers": ("independence",), "models": ("hdp",)})
+    again = run(more, folder, resume=True)
+    before = {(one.n, one.synthesizer): one for one in summary.synthesizers}
+    for one in again.synthesizers:
+        assert one == before[one.n, one.synthesizer]
+    assert {one.model for one in again.results} == {"hdp"}
+    rendered = render(again, table(folder).assign(seconds=0.0).to_dict("records"))
+    # A legend and a point, for a page and for a phone, of two sizes.
+    assert rendered.count("dot dot-1") == 8
+    for label in ("independence", "second-sample"):
+        assert f"<code>{label}</code>" in rendered
+    assert "τ1" not in render(summary, [])
+
+
+def test_files_of_other_generators(tmp_path: Path) -> None:
+    source = people(tmp_path / "people.csv")
+    asked = spec(source, n=[30], synthesizers=["independence"], models=[])
+    run(asked, tmp_path / "first")
+    everybody, rows = pd.read_csv(source), pq.read_table(tmp_path / "first" / ROWS).to_pandas()
+    copies = everybody.iloc[rows["row"] - 1].assign(
+        synthesizer="copy", n=rows["n"].to_numpy(), repeat=rows["repeat"].to_numpy()
+    )
+    copies.to_parquet(tmp_path / "copies.parquet")
+    more = asked.model_copy(update={"synthetic": tmp_path / "copies.parquet"})
+    summary = run(more, tmp_path / "second")
+    one = summary.synthesizers[-1]
+    assert (one.synthesizer, one.n_samples, one.seconds) == ("copy", 2, None)
+    assert one.reproduced.mean == one.reproduced_alone.mean == 1.0
+    assert summary.n_fits == 4
+    lacking = copies.drop(columns="PLACE")
+    lacking.to_parquet(tmp_path / "copies.parquet")
+    with pytest.raises(DataError, match="PLACE"):
+        run(more, tmp_path / "third")
+    copies.assign(AGE=99).to_parquet(tmp_path / "copies.parquet")
+    with pytest.raises(DataError, match="the population does not have"):
+        run(more, tmp_path / "third")
+    copies.assign(PLACE=np.where(copies["AGE"] > 25, copies["PLACE"], np.nan)).to_parquet(
+        tmp_path / "copies.parquet"
+    )
+    with pytest.raises(DataError, match="no value of a key"):
+        run(more, tmp_path / "third")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"synthesizers": ["carrt"]}, "Did you mean 'cart'"),
+        ({"synthesizers": ["cart"], "design": "stratified", "strata": "REGION"}, "equal chances"),
+        ({"synthesizers": ["cart"], "levels": "sample"}, "levels"),
+    ],
+)
+def test_what_generators_cannot_do_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SpecError, match=said):
+        spec(tmp_path / "people.csv", **changes)

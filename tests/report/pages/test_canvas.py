@@ -35,7 +35,8 @@ from unikat.report.pages.template import template
 from unikat.report.text.numbers import number
 from unikat.report.text.selection import Answer, Range
 from unikat.report.text.sensitivity import Group
-from unikat.studies.scores import FitScore, RecordScores, summarise_fits
+from unikat.studies.pooled import summarise_fits
+from unikat.studies.scores import FitScore, RecordScores
 from unikat.synthesis.utility import OrderUtility
 
 LABELS = (
@@ -141,7 +142,7 @@ def of_an_evaluation(scale: float) -> list[Drawing]:
         for label in LABELS
         for repeat in range(12)
     ]  # fmt: skip
-    results = summarise_fits(fits)
+    results = summarise_fits(fits, 0.95)
     return [
         evaluation_figures.errors([_row(one) for one in fits], "tau1", "τ1"),
         evaluation_figures.cutoffs(results),

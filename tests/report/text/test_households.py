@@ -42,7 +42,7 @@ SAID = (
     "Levels with fewer than 10 households are summed up",
     "r1 is the probability that a household is unique in the population.",
     "Every other household shares its combination with another household of the file.",
-    "Households by r1. Dark bars: r1 is 0.5 or more.",
+    "Households by r1. Highlighted bars: r1 is 0.5 or more.",
     "Number of households by r1",
     "r1, probability that the household is unique in the population",
     "Expected population uniques by group of households",

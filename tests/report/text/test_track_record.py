@@ -145,6 +145,9 @@ SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
         (name, _DEFAULT, False): lambda name=name: by_size(COMBINATIONS, name)  # type: ignore[misc]
         for name in ("individual-risk", "superpopulation-1", "superpopulation-2")
     },
+    ("dirichlet-multinomial", _DEFAULT, False): lambda: by_size(
+        "## Dirichlet-multinomial on sparse tables", "dirichlet-multinomial"
+    ),
     **{
         (name, _PAPER, False): lambda name=name: unequal(f"`{name}`, elicited")  # type: ignore[misc]
         for name in ("superpopulation-1", "superpopulation-2")
@@ -162,6 +165,10 @@ SOURCES: dict[tuple[str, str, bool], Callable[[], Numbers]] = {
             ("mixed-effects", _DEFAULT, "NP ZM & I"),
             ("mixed-effects", "with random=none and fixed=two-way", "P & II"),
             ("mixed-effects", "with random=none", "P & I"),
+            ("mixed-effects", "with random=gamma-dp", "gamma NP & I"),
+            ("dirichlet-multinomial", _DEFAULT, "Dirichlet I"),
+            ("dirichlet-multinomial", "with terms=none", "Dirichlet O"),
+            ("dirichlet-multinomial", "with terms=two-way", "Dirichlet II"),
         )
     },
 }
@@ -294,5 +301,5 @@ def test_who_is_unreliable_is_decided_by_the_trials() -> None:
     unreliable = {one for one in MODELS if track_record(one, {}, dense=False).unreliable}
     assert unreliable == {
         "loglinear", "skinner-holmes", "elamir-skinner", "individual-risk", "superpopulation-1",
-        "superpopulation-2",
+        "superpopulation-2", "dirichlet-multinomial",
     }  # fmt: skip

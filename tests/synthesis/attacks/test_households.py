@@ -23,8 +23,9 @@ from unikat.synthesis.attacks.households import (
     candidates_of,
     neighbours,
     persons_of,
+    variables_of,
 )
-from unikat.synthesis.attacks.posterior import Mean, joined_table
+from unikat.synthesis.attacks.posterior import Mean, joined_table, squared_error
 from unikat.zeros.household_rules import HouseholdZeros
 
 PLAIN = nested.Prior((2, 2), (2, 2), 3, n_classes=8, n_kinds=6)
@@ -150,19 +151,20 @@ def errors(prior: nested.Prior, n_fits: int = 2) -> np.ndarray:
     target = rows_of(prior, ORIGINAL)[:1]
     data = model.prepare(table)
     candidates = candidates_of(data, target)
+    observer = HouseholdRatios(candidates=candidates, chosen=np.zeros(1, int))
     found = []
     tables = table, joined_table(table, rows_of(prior, SYNTHETIC))
     for one, wanted in list(zip(tables, exact(prior), strict=True))[:n_fits]:
         draws = sample(
-            model, one, HouseholdRatios(candidates=candidates), seed=3, plan=PLAN,
-            workers=Workers(n_workers=1),
+            model, one, observer, seed=3, plan=PLAN, workers=Workers(n_workers=1)
         )  # fmt: skip
-        mean = Mean.of(draws)
+        mean = Mean.of(draws.totals)
         listed = neighbours(data.columns, target, candidates.targets, 0)
         good = candidates.possible[0, listed.places]
         logs = np.log([wanted[cell.tobytes()] for cell in listed.cells[good]])
         found.append(mean.log[0, listed.places[good]] - logs)
-        assert mean.effective[0].min() > 200
+        errors = np.sqrt(squared_error([mean], [1.0], np.eye(1, mean.log.shape[1])))
+        assert errors[0, listed.places[good]].max() < 0.03
     return np.array(found)
 
 
@@ -180,8 +182,8 @@ def test_means_of_the_ratios_are_those_of_the_weighed_prior(name):
 def test_impossible_households_that_are_left_out_are_caught(monkeypatch):
     """Planted: the classes are drawn, and counted, as if every household were possible."""
 
-    def slip(self: Any, stream: Any, state: Any, data: Any, n_threads: int) -> Any:
-        return NestedHouseholds.allocated(self, stream, state, data._replace(rules=None), n_threads)
+    def slip(self: Any, stream: Any, state: Any, data: Any, *how: Any) -> Any:
+        return NestedHouseholds.allocated(self, stream, state, data._replace(rules=None), *how)
 
     monkeypatch.setattr(Generator, "allocated", slip)
     assert abs(errors(CASES["rules"], 1)).max() > 0.1
@@ -243,7 +245,7 @@ def test_persons_have_their_own_candidates_and_so_has_a_head_who_is_apart():
     table = CellTable.from_codes(codes, layout.columns, 9, layout=layout)
     data = Generator().prepare(table)
     candidates = candidates_of(data, table.cells)
-    household, places = persons_of(candidates, table, data.columns)
+    household, places, codes = persons_of(candidates, table, data.columns)
     alone = int(np.flatnonzero(table.cells[:, 0] == 0)[0])
     assert sorted(household.tolist()) == sorted([1 - alone, 1 - alone, 0, 1])
     n_each = [
@@ -252,3 +254,9 @@ def test_persons_have_their_own_candidates_and_so_has_a_head_who_is_apart():
     # Members have two other values of A and one of B, heads two of A.
     assert sorted(n_each) == [3, 3, 4, 4]
     assert (places[:, 0] == 0).all()
+    assert codes is not None
+    # Of the members all values, of heads those of their one key.
+    assert sorted(map(tuple, codes.tolist())) == sorted([(0, 1), (2, 0), (1, -1), (2, -1)])
+    variable, names = variables_of(table, data.columns)
+    assert names == ["H", "A", "B"]
+    assert len(variable) == candidates.possible.shape[1]

@@ -8,15 +8,16 @@ from dataclasses import fields
 import pytest
 from jinja2 import Environment, meta, nodes
 
-from unikat.web.pages.check_page import Checked, Grouped, Population, Suggested
+from unikat.web.pages.check_page import Checked, Grouped, Missing, Population, Suggested
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
 from unikat.web.pages.keys import KeysPage
+from unikat.web.pages.levels import Editor, LevelsPage
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
-from unikat.web.pages.start import StartPage
+from unikat.web.pages.start import Command, StartPage
 from unikat.web.pages.template import environment
 from unikat.web.pages.what_if import Frontier, Numbers, Waiting, WhatIfPage
 
@@ -24,11 +25,14 @@ PAGES = [
     ("asked.html.j2", AskedPage),
     ("beside.html.j2", BesidePage),
     ("checked.html.j2", Checked),
+    ("command.html.j2", Command),
     ("file.html.j2", FilePage),
     ("files.html.j2", FilesPage),
     ("grouped.html.j2", Grouped),
     ("keys.html.j2", KeysPage),
+    ("levels.html.j2", Editor),
     ("listed.html.j2", Records),
+    ("missing.html.j2", Missing),
     ("population.html.j2", Population),
     ("problem.html.j2", ProblemPage),
     ("progress.html.j2", Progress),
@@ -40,6 +44,7 @@ PAGES = [
     ("suggested.html.j2", Suggested),
     ("what-if.html.j2", WhatIfPage),
     ("what-if-frontier.html.j2", Frontier),
+    ("what-if-levels.html.j2", LevelsPage),
     ("what-if-numbers.html.j2", Numbers),
     ("what-if-waiting.html.j2", Waiting),
 ]

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64, int32, uint32
 
-from unikat.kernels import latent_class, mixture
+from unikat.kernels import latent_class
 from unikat.kernels.cuda import launch
 from unikat.kernels.cuda.random import binomial, seek, uniform
 from unikat.kernels.latent_class import Walk
 from unikat.kernels.random import GENERATOR_SIZE, PURPOSE_ALLOCATE
 
-pick = launch.for_gpu(mixture.pick)
+pick = launch.for_gpu(latent_class.pick)
 deal = launch.for_gpu(latent_class.deal, binomial=binomial)
 
 

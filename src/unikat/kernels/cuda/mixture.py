@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32, float64, int64, uint32, uint64
 
-from unikat.kernels import mixture
+from unikat.kernels import latent_class, mixture
 from unikat.kernels.cuda import launch
 from unikat.kernels.cuda.random import philox, seek, uniform
 from unikat.kernels.mixture import BaseTables, Given, Records
@@ -27,7 +27,7 @@ _THREADS = 128
 _INV32 = 1.0 / 4294967296.0
 _INV53 = 1.0 / 9007199254740992.0
 
-pick = launch.for_gpu(mixture.pick)
+pick = launch.for_gpu(latent_class.pick)
 first_mover = launch.for_gpu(mixture.first_mover)
 redraw = launch.for_gpu(mixture.redraw, philox=philox)
 

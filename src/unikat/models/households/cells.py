@@ -10,6 +10,7 @@ import numpy as np
 from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.errors import SpecError
 from unikat.kernels import nested as kernels
+from unikat.kernels import nested_completion as completion
 from unikat.kernels import nested_roles as roles_kernels
 from unikat.kernels.household_rules import HouseholdRules
 from unikat.kernels.nested import Weights
@@ -25,7 +26,9 @@ from unikat.models.households.records import (
     lay_out_open,
     log_factorials,
     possible,
+    refuse_ties,
 )
+from unikat.models.households.ties import extended, lost_draws
 from unikat.models.records import in_parts
 from unikat.rng import chain_key
 
@@ -81,7 +84,8 @@ def of_prepared(columns: Columns, weights: Weights, prepared: PreparedCells) -> 
     if open_roles.any():
         p[open_roles] = over_roles(columns, weights, opened, np.empty(len(opened.rows), np.int64))
     found = np.empty(len(laid.log_orders))
-    table = person_table(laid.households, weights)
+    lost = lost_draws(columns.ties, weights)
+    table = person_table(laid.households, extended(columns.ties, weights, laid.entries, lost))
     kernels.probabilities(laid.households, weights.pi, weights.lam, table, found)
     p[~open_roles] = found * np.exp(laid.log_orders)
     return p
@@ -148,6 +152,8 @@ def independent(columns: Columns, weights: Weights, cells: Int32) -> Float64:
     Each member then has the law of a person, whatever household it lives in. Impossible households
     are none to somebody who thinks so. Roles are known.
     """
+    if columns.ties.head >= 0:
+        refuse_ties("there is no risk of independent members")
     cells = np.ascontiguousarray(cells)
     laid = lay_out_households(columns, cells, np.ones(len(cells), np.int64))
     households = laid.households
@@ -184,6 +190,8 @@ class Completed(NamedTuple):
     members: Int32
     g: Int64
     m: Int64
+    origins: Int64
+    """(n, n_slots, n_person_keys, 3), or (0, 0, 0, 0) without ties; see `complete`."""
 
 
 def completed(
@@ -216,14 +224,18 @@ def completed(
     first_rows = columns.first_rows[keys, np.maximum(role_of, 0)[:, :, None]]
     slots = np.where(real, members + first_rows, -1).astype(np.int32)
     g, m = np.empty(len(rows), np.int64), np.full(slots.shape[:2], -1, np.int64)
-    kernels.complete(
+    shape = (*slots.shape, 3) if columns.ties.head >= 0 else (0, 0, 0, 0)
+    origins = np.full(shape, -1, np.int64)
+    completion.complete(
         chain_key(stream.seed, stream.chain),
         stream.sweep,
         purpose,
         attempt,
         which,
         roles,
+        columns.ties,
         weights,
+        lost_draws(columns.ties, weights),
         columns.offsets,
         columns.first_rows,
         columns.absent,
@@ -233,13 +245,14 @@ def completed(
         slots,
         g,
         m,
+        origins,
     )
     house = rows - columns.offsets[:-1].astype(np.int32)
     house[:, 0] = n_members - roles.least
     persons = slots - columns.first_rows[keys, np.maximum(role_of, 0)[:, :, None]]
     if roles.key >= 0:
         persons[:, :, roles.key] = role_of
-    return Completed(columns.joined(house, persons.astype(np.int32)), rows, slots, g, m)
+    return Completed(columns.joined(house, persons.astype(np.int32)), rows, slots, g, m, origins)
 
 
 def drawn_given(

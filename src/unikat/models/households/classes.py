@@ -27,13 +27,16 @@ class Classes(NamedTuple):
     beta: Float64
 
 
-def empty_tally(n_rows: int, n_member_rows: int, n_classes: int, n_kinds: int) -> Tally:
+def empty_tally(
+    n_rows: int, n_member_rows: int, n_classes: int, n_kinds: int, n_places: int = 0
+) -> Tally:
     """Counts of nothing."""
     return Tally(
         np.zeros(n_classes, np.int64),
         np.zeros((n_classes, n_kinds), np.int64),
         np.zeros((n_rows, n_classes), np.int64),
         np.zeros((n_member_rows, n_classes * n_kinds), np.int64),
+        np.zeros((4, n_places), np.int64),
     )
 
 
@@ -98,16 +101,16 @@ def _taken(tally: Tally, weights: Weights, kept: Int64) -> tuple[Tally, Weights]
     """The same of some household classes alone."""
     n_kinds = tally.member_sizes.shape[1]
     columns = (kept[:, None] * n_kinds + np.arange(n_kinds)).ravel()
-    return Tally(
-        tally.sizes[kept],
-        tally.member_sizes[kept],
-        tally.counts.take(kept, axis=1),
-        tally.member_counts.take(columns, axis=1),
-    ), Weights(
-        weights.pi[kept],
-        weights.omega[kept],
-        weights.lam.take(kept, axis=1),
-        weights.phi.take(columns, axis=1),
+    return tally._replace(
+        sizes=tally.sizes[kept],
+        member_sizes=tally.member_sizes[kept],
+        counts=tally.counts.take(kept, axis=1),
+        member_counts=tally.member_counts.take(columns, axis=1),
+    ), weights._replace(
+        pi=weights.pi[kept],
+        omega=weights.omega[kept],
+        lam=weights.lam.take(kept, axis=1),
+        phi=weights.phi.take(columns, axis=1),
     )
 
 
@@ -115,11 +118,11 @@ def more_classes(tally: Tally, n_classes: int) -> Tally:
     """Add empty household classes."""
     extra = n_classes - len(tally.sizes)
     n_kinds = tally.member_sizes.shape[1]
-    return Tally(
-        np.pad(tally.sizes, (0, extra)),
-        np.pad(tally.member_sizes, ((0, extra), (0, 0))),
-        np.pad(tally.counts, ((0, 0), (0, extra))),
-        np.pad(tally.member_counts, ((0, 0), (0, extra * n_kinds))),
+    return tally._replace(
+        sizes=np.pad(tally.sizes, (0, extra)),
+        member_sizes=np.pad(tally.member_sizes, ((0, extra), (0, 0))),
+        counts=np.pad(tally.counts, ((0, 0), (0, extra))),
+        member_counts=np.pad(tally.member_counts, ((0, 0), (0, extra * n_kinds))),
     )
 
 

@@ -3,7 +3,8 @@
 With a role (the relation to the head) the composition of a household, how many of its members have
 each level of it, takes the place of the size. The compositions that the sample has twice or more
 are levels of their own; a level more holds all others. Their size and their members' roles are
-independent, by the law that makes those that were seen once most likely.
+independent, by the law that makes those that were seen once most likely. Where members are tied to
+the head, who is in every household once, the others have one head too.
 """
 
 from __future__ import annotations
@@ -76,11 +77,16 @@ def without_roles(layout: HouseholdLayout) -> Roles:
         0.0,
         least,
         np.ones((2, 1), bool),
+        -1,
     )
 
 
-def roles_of(table: CellTable, role: int) -> Roles:
-    """The compositions of a table of households; their roles are known."""
+def roles_of(table: CellTable, role: int, once: int = -1) -> Roles:
+    """The compositions of a table of households; their roles are known.
+
+    once: the role that those that are not listed have exactly once, as all of the table; -1 if
+    there is none.
+    """
     layout = table.layout
     assert layout is not None
     members = layout.parts(table.cells)[1]
@@ -90,12 +96,27 @@ def roles_of(table: CellTable, role: int) -> Roles:
     listed = seen >= min(_LEAST_SEEN, int(seen.max()))
     least = int(not layout.head_apart)
     n_sizes = layout.household_keys[0].n_levels
-    sizes, shares = _law_of_others(compositions, seen, listed, n_sizes, least)
-    return listing(role, compositions[listed], sizes, shares, least)
+    sizes, shares = _law_of_others(compositions, seen, listed, n_sizes, least, once)
+    return listing(role, compositions[listed], sizes, shares, least, once)
+
+
+def head_role(table: CellTable, role: int) -> int:
+    """Role that every household of a table has exactly once: the head's.
+
+    -1 if there is none, or the head is apart.
+    """
+    layout = table.layout
+    assert layout is not None
+    if layout.head_apart:
+        return -1
+    codes = layout.parts(table.cells)[1][:, :, role]
+    n_each = members_by_role(codes, layout.person_keys[role].n_levels)
+    once = np.flatnonzero((n_each == 1).all(axis=0))
+    return int(once[0]) if len(once) else -1
 
 
 def _law_of_others(
-    compositions: Int64, seen: Int64, listed: Bool, n_sizes: int, least: int
+    compositions: Int64, seen: Int64, listed: Bool, n_sizes: int, least: int, once: int
 ) -> tuple[Float64, Float64]:
     """Law of the size and of the roles of households whose composition is not listed.
 
@@ -104,33 +125,49 @@ def _law_of_others(
     """
     n = compositions.sum(axis=1)
     sizes = np.bincount(n - least, seen, minlength=n_sizes) + 0.5
-    shares = seen @ compositions + 0.5
+    drawn, half = compositions.copy(), np.full(compositions.shape[1], 0.5)
+    if once >= 0:
+        drawn[:, once] = half[once] = 0
+    shares = seen @ drawn + half
     like_all = sizes, shares = sizes / sizes.sum(), shares / shares.sum()
     weights = np.where(listed, 0.0, seen)
     n_others = weights.sum()
     for _ in range(_STEPS):
-        of = listing(-1, compositions[listed], sizes, shares, least)
+        of = listing(-1, compositions[listed], sizes, shares, least, once)
         if of.rest == 0.0:
             break
         # How many listed ones would have come out beside the others.
         weights[listed] = n_others * of.listed / of.rest
         sizes = np.bincount(n - least, weights, minlength=n_sizes) + 0.5 * like_all[0]
-        shares = weights @ compositions + 0.5 * like_all[1]
+        shares = weights @ drawn + 0.5 * like_all[1]
         sizes, shares = sizes / sizes.sum(), shares / shares.sum()
     return sizes, shares
 
 
-def listing(role: int, members: Int64, sizes: Float64, shares: Float64, least: int) -> Roles:
+def listing(
+    role: int, members: Int64, sizes: Float64, shares: Float64, least: int, once: int = -1
+) -> Roles:
     """Roles with these compositions listed, (n_listed, n_roles), and that law of all others."""
-    log_factorial = np.array([math.lgamma(s + 1.0) for s in range(int(members.sum(1).max()) + 1)])
     n = members.sum(axis=1)
-    listed: Float64 = sizes[n - least] * np.exp(
-        log_factorial[n] - log_factorial[members].sum(axis=1) + members @ np.log(shares)
-    )
+    listed: Float64 = sizes[n - least] * np.exp(_log_chance(shares, once, members))
     rest = 1.0 - float(listed.sum())
     rest = rest if rest > _LEAST_REST else 0.0
     allowed = np.vstack((np.eye(len(shares), dtype=bool), np.ones((1, len(shares)), bool)))
-    return Roles(role, members.astype(np.int64), sizes, shares, listed, rest, least, allowed)
+    return Roles(role, members.astype(np.int64), sizes, shares, listed, rest, least, allowed, once)
+
+
+def _log_chance(shares: Float64, once: int, n_each: Int64) -> Float64:
+    """Log probability of compositions (n, n_roles) given their sizes if none were listed, (n,)."""
+    drawn, log_shares = n_each.copy(), np.zeros(len(shares))
+    np.log(shares, out=log_shares, where=np.arange(len(shares)) != once)
+    if once >= 0:
+        drawn[:, once] = 0
+    n = drawn.sum(axis=1)
+    orders = np.array([math.lgamma(s + 1.0) for s in range(int(n.max(initial=0)) + 1)])
+    log_p: Float64 = orders[n] - orders[drawn].sum(axis=1) + drawn @ log_shares
+    if once >= 0:
+        log_p[n_each[:, once] != 1] = -np.inf
+    return log_p
 
 
 def members_by_role(codes: Int32, n_roles: int) -> Int64:
@@ -160,9 +197,8 @@ def levels_of(roles: Roles, n_each: Int64) -> tuple[Int64, Float64]:
         level[others], log_p[others] = -1, -np.inf
         return level, log_p
     n = n_each[others].sum(axis=1)
-    orders = np.array([math.lgamma(s + 1.0) for s in range(int(n.max()) + 1)])
-    log_p[others] = np.log(roles.sizes[n - roles.least] / roles.rest) + orders[n]
-    log_p[others] += n_each[others] @ np.log(roles.shares) - orders[n_each[others]].sum(axis=1)
+    log_p[others] = np.log(roles.sizes[n - roles.least] / roles.rest)
+    log_p[others] += _log_chance(roles.shares, roles.once, n_each[others])
     return level, log_p
 
 
@@ -176,7 +212,7 @@ class Means(NamedTuple):
 
 
 def means(roles: Roles) -> Means:
-    """Law of the size, and mean members by role, of each level."""
+    """Law of the size, and mean members by role, of each level; without ties to a head."""
     n_listed, n_roles = roles.members.shape
     n_sizes = len(roles.sizes)
     sizes, members = np.zeros((n_sizes, n_levels(roles))), np.zeros((n_roles, n_levels(roles)))

@@ -40,6 +40,7 @@ from unikat.models.households.records import (
     lay_out_households,
     lay_out_open,
     possible,
+    refuse_ties,
 )
 from unikat.rng import chain_key
 from unikat.zeros.household_rules import alike_to
@@ -62,6 +63,8 @@ def grouped(
     groups: of each column of the table, see `Model.grouped_probabilities`; the last one of a
     member's key is that of no such member.
     """
+    if data.columns.ties.head >= 0:
+        refuse_ties("the risk of recoded keys is not known")
     seen = _remembered(groups, b"", lambda: Seen.of(data, groups))
     coarse = seen.weights(weights)
 

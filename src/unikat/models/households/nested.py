@@ -26,15 +26,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from unikat._typing import Float32, Float64, Int32
+from unikat._typing import Float64, Int32
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import nested as kernels
-from unikat.kernels import nested_split
+from unikat.kernels import nested_completion
 from unikat.kernels.nested import Drawn, Tally, Weights
 from unikat.kernels.nested_split import NestedPrior
 from unikat.kernels.random import (
@@ -43,6 +43,7 @@ from unikat.kernels.random import (
     PURPOSE_HOUSEHOLDS,
     PURPOSE_IMPUTE,
     PURPOSE_SIMULATE,
+    PURPOSE_TIES,
 )
 from unikat.models.base import Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.groups import Groups
@@ -63,7 +64,8 @@ from unikat.models.households.classes import (
     more_kinds,
     summed,
 )
-from unikat.models.households.composition import role_of, roles_of
+from unikat.models.households.composition import head_role, role_of, roles_of
+from unikat.models.households.exact import chance_by_class
 from unikat.models.households.grouped import grouped
 from unikat.models.households.records import (
     HouseholdFacts,
@@ -72,7 +74,17 @@ from unikat.models.households.records import (
     prepare,
     toy_table,
 )
+from unikat.models.households.splits import Records, all_records, split_and_merge
+from unikat.models.households.state import (
+    NestedState,
+    counted,
+    rows_of,
+    state_fits,
+    weights_of,
+)
+from unikat.models.households.ties import draw_laws, draw_origins, extended, first_laws, lost_draws
 from unikat.models.households.truncation import (
+    Simulated,
     chance_of_possible,
     refuse,
     simulate_impossible,
@@ -81,14 +93,17 @@ from unikat.models.mixtures.components import draw_sticks, stick_tolerance
 from unikat.models.mixtures.profiles import ProfilePrior
 from unikat.models.mixtures.truncation import TruncationPrior
 from unikat.models.options import PRIOR, check_bool, check_choice, check_numbers
-from unikat.models.records import in_parts, start_classes
-from unikat.models.state_checks import positive, within
+from unikat.models.records import START_CLASSES, generator_of, in_parts, start_classes
 from unikat.rng import chain_key
 
-_FIRST = (24, 48, 36, 64)
-"""Household classes at the start of a chain, by its number."""
-_FIRST_KINDS = 12
-"""Person classes of each at the start."""
+_FIRST_KINDS = 4
+"""Person classes of each household class at the start. They split with ease; many of them at the
+start are alike in all household classes, which then merge with each other."""
+_MOST_HELD = 64
+"""Household classes at the start under rules where members draw their roles. Nearly all simulated
+households are impossible then, and they hold the classes that they were drawn from in place."""
+_USUAL = 300
+"""Components of a chain that has settled, roughly."""
 _PERSONS = 1
 """Part of the model whose random numbers have a key of their own: the persons' profiles."""
 _LEAST_SIMULATED = 1000
@@ -101,33 +116,10 @@ _BATCH = 4096
 """Households that are drawn at a time, however many are wanted, so that the first are the same."""
 _ATTEMPTS = 10_000
 """Draws of the missing keys of a household until it is possible."""
+_MOST_LISTED = 40
+"""Impossible households per household of the sample that split-merge moves take along, at most."""
 _MOST = 100_000
 """Households simulated per possible one, and then some."""
-
-
-class NestedState(NamedTuple):
-    """State of the nested sampler; classes that are empty are part of it."""
-
-    pi: Float64
-    """(n_classes,)"""
-    omega: Float64
-    """(n_classes, n_kinds)"""
-    lam: Float32
-    """(n_household_rows, n_classes)"""
-    phi: Float32
-    """(n_person_rows, n_classes * n_kinds)"""
-    alpha: Float64
-    """(1,)"""
-    beta: Float64
-    """(1,), or (n_classes,) where each household class has its own."""
-    profile: Float64
-    """(n_household_rows,): Dirichlet parameters of lambda."""
-    member_profile: Float64
-    """(n_person_rows,): those of phi."""
-    counts: Int32
-    """(n_household_rows, n_classes): known keys of the households."""
-    member_counts: Int32
-    """(n_person_rows, n_classes * n_kinds): known keys of the members."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,17 +136,20 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     beta_shape, beta_rate
         Its gamma prior, as that of alpha.
     split_merge
-        Propose to split or merge household classes in every sweep, of classes that have no
-        impossible households; only with a common beta.
+        Propose to split or merge household classes in every sweep; only with a common beta.
     composition
         Key of persons whose levels are the members' roles: how many members a household has of each
         takes the place of its size. `"auto"`: that which tells the head, if known; `"none"`: size.
+    ties
+        `"head"`: the values of a member depend on those of the head, key by key and by role, where
+        the composition is by role and one of its levels is that of the head. `"none"`: members of a
+        class are independent.
     calibrate
         Include the model's error (`studies.auto.decided`).
 
     See Also
     --------
-    ProfilePrior : the profiles' prior. The paper's is `profile_concentration=1` and
+    ProfilePrior : the profiles' prior. The supplement's is `profile_concentration=1` and
         `profile_base="uniform"`.
     """
 
@@ -168,6 +163,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     beta_rate: float = 0.25
     split_merge: bool = True
     composition: str = "auto"
+    ties: Literal["none", "head"] = "none"
     calibrate: bool = True
 
     def __post_init__(self) -> None:
@@ -179,13 +175,17 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         check_bool(self, "split_merge")
         if not isinstance(self.composition, str) or not self.composition:
             raise SpecError("The option composition must be 'auto', 'none' or the name of a key.")
+        check_choice("ties", self.ties, ("none", "head"))
         check_bool(self, "calibrate")
         self.check_tempering()
 
     def prepare(self, table: CellTable) -> NestedData:
         """Lay the households out, and their distinct members."""
         role = role_of(table, self.composition)
-        return prepare(table, None if role < 0 else roles_of(table, role))
+        if role < 0:
+            return prepare(table)
+        head = head_role(table, role) if self.ties == "head" else -1
+        return prepare(table, roles_of(table, role, head), head)
 
     def compile(self, zeros: bool = False) -> None:
         """Compile the kernels (or load them from the cache) on a toy table."""
@@ -202,14 +202,16 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
 
     def init(self, stream: Stream, data: NestedData) -> NestedState:
         """Start from clusters of households and persons; they differ from chain to chain."""
-        n_classes = _FIRST[stream.chain % len(_FIRST)]
+        n_classes = START_CLASSES[stream.chain % len(START_CLASSES)]
+        if data.rules is not None and data.columns.roles.key < 0:
+            n_classes = min(n_classes, _MOST_HELD)
         g = start_classes(data.cells, stream, n_classes)[data.cells.record_cell].astype(np.int16)
-        persons = data.person_levels._replace(rows=data.households.persons)
+        distinct = data.columns.base_rows(data.households.persons, data.entries)
+        persons = data.person_levels._replace(rows=distinct)
         kind = start_classes(persons, stream, _FIRST_KINDS)
         m = kind[data.tokens.person].astype(np.int16)
-        drawn = Drawn(g, m)
-        tally = empty_tally(*_rows(data), n_classes, _FIRST_KINDS)
-        kernels.count(data.households, drawn, tally)
+        drawn = Drawn(g, m, data.member_rows)
+        tally = counted(data, drawn, n_classes, _FIRST_KINDS)
         pi = np.full(n_classes, 1.0 / n_classes)
         common = self.beta == "common"
         mean = self.beta_shape / self.beta_rate
@@ -225,62 +227,74 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
             counts=np.empty((0, 0), np.int32),
             member_counts=np.empty((0, 0), np.int32),
         )
-        return self._refresh(stream, start, data, drawn, tally)[0]
+        state = self._refresh(stream, start, data, all_records(data, drawn, None), tally)[0]
+        table, laws = first_laws(data.columns.ties, data.places)
+        return state._replace(ties=table, tie_laws=laws)
 
     def state_fits(self, state: NestedState, data: NestedData, start: NestedState) -> bool:
         """Whether a state of a file has shapes that the kernels can read."""
-        n_classes, n_kinds = state.omega.shape
-        n_rows, n_member_rows = _rows(data)
-        shares = (state.pi, state.omega, state.lam, state.phi)
-        return (
-            state.pi.shape == (n_classes,)
-            and n_classes >= 1
-            and n_kinds >= 1
-            and state.lam.shape == state.counts.shape == (n_rows, n_classes)
-            and state.phi.shape == (n_member_rows, n_classes * n_kinds)
-            and state.member_counts.shape == state.phi.shape
-            and state.alpha.shape == (1,)
-            and state.beta.shape == ((1,) if self.beta == "common" else (n_classes,))
-            and state.profile.shape == (n_rows,)
-            and state.member_profile.shape == (n_member_rows,)
-            and all(map(positive, (state.alpha, state.beta, state.profile, state.member_profile)))
-            and all(bool(np.isfinite(a).all() and (a >= 0.0).all()) for a in shares)
-            and all(within(a, 0, 2**31) for a in (state.counts, state.member_counts))
-        )
+        same_laws = state.tie_laws.shape == start.tie_laws.shape
+        return same_laws and state_fits(state, data, self.beta == "common")
 
     def step(
         self, stream: Stream, state: NestedState, data: NestedData, n_threads: int
     ) -> tuple[NestedState, Info]:
         """One sweep: all classes given the parameters, then the parameters given them."""
-        drawn, tally, n_impossible = self.allocated(stream, state, data, n_threads)
-        state, info = self._refresh(stream, state, data, drawn, tally)
+        most_listed = _MOST_LISTED * data.n_records if self._moves_classes else 0
+        drawn, tally, more = self.allocated(stream, state, data, n_threads, most_listed)
+        records = all_records(data, drawn, more.records)
+        before = weights_of(state)
+        state, info = self._refresh(stream, state, data, records, tally)
         if data.rules is not None:
-            n = self.n_possible(data.n_records)
-            info.values["impossible_mass"] = 1.0 - max(n - 1, 0) / max(n + n_impossible - 1, 1)
+            info.values["impossible_mass"] = self._impossible_mass(data, before, more)
         return state, info
 
     def allocated(
-        self, stream: Stream, state: NestedState, data: NestedData, n_threads: int
-    ) -> tuple[Drawn, Tally, int]:
+        self,
+        stream: Stream,
+        state: NestedState,
+        data: NestedData,
+        n_threads: int,
+        most_listed: int = 0,
+    ) -> tuple[Drawn, Tally, Simulated]:
         """Draw all classes given the parameters; with what is imputed and impossible in the tally.
 
-        The last number is that of the impossible households.
+        The impossible households come last, see `simulate_impossible`.
         """
-        key, weights = chain_key(stream.seed, stream.chain), _weights(state)
-        households = data.households
-        table = person_table(households, weights, n_threads)
+        key, weights = chain_key(stream.seed, stream.chain), weights_of(state)
+        households, ties = data.households, data.columns.ties
+        lost = lost_draws(ties, weights)
+        wider = extended(ties, weights, data.entries, lost)
+        table = person_table(households, wider, n_threads)
         n_records, n_members = len(data.cells.record_cell), len(data.token_record)
         drawn = Drawn(np.empty(n_records, np.int16), np.empty(n_members, np.int16))
-        tallies = [empty_tally(*_rows(data), *state.omega.shape) for _ in range(n_threads)]
+        n_rows = len(weights.lam), len(wider.phi)
+        tallies = [empty_tally(*n_rows, *state.omega.shape) for _ in range(n_threads)]
 
         def allocate(part: int, first: int, last: int) -> None:
             kernels.allocate(
-                key, stream.sweep, first, last, households, weights, table, drawn, tallies[part]
+                key, stream.sweep, first, last, households, wider, table, drawn, tallies[part]
             )
 
         in_parts(allocate, len(households.rows), n_threads)
+        if ties.head >= 0:
+            component = drawn.g[data.token_record].astype(np.int64) * state.omega.shape[1] + drawn.m
+            origins = draw_origins(
+                key,
+                stream.sweep,
+                ties,
+                weights,
+                lost,
+                component,
+                data.member_rows,
+                data.places,
+                data.columns.absent[data.columns.walk],
+            )
+            drawn = drawn._replace(own_rows=origins.own_rows)
+            tallies = [counted(data, drawn, *state.omega.shape)._replace(ties=origins.counts)]
         if data.rules is None:
-            return drawn, summed(tallies), 0
+            tally = summed(tallies)
+            return drawn, tally, Simulated(tally, 0)
         if len(data.gaps):
             tallies.append(self._imputed(stream, state, data, PURPOSE_COMPLETE)[1])
         more = simulate_impossible(
@@ -292,23 +306,46 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
             data.rules,
             weights,
             n_threads,
+            most_listed,
         )
-        return drawn, summed([*tallies, more.tally]), more.n_impossible
+        return drawn, summed([*tallies, more.tally]), more
+
+    def _impossible_mass(self, data: NestedData, weights: Weights, more: Simulated) -> float:
+        """Probability of an impossible household, or its unbiased estimate by a simulation."""
+        if data.exact is not None:
+            return 1.0 - float(weights.pi @ chance_by_class(data.exact, weights))
+        n = self.n_possible(data.n_records)
+        return 1.0 - max(n - 1, 0) / max(n + more.n_impossible - 1, 1)
+
+    @property
+    def _moves_classes(self) -> bool:
+        """Whether classes are split and merged."""
+        return self.split_merge and self.beta == "common"
 
     def _refresh(
-        self, stream: Stream, state: NestedState, data: NestedData, drawn: Drawn, tally: Tally
+        self, stream: Stream, state: NestedState, data: NestedData, records: Records, tally: Tally
     ) -> tuple[NestedState, Info]:
         """Weights, concentrations and profiles given the classes."""
         key, sweep = chain_key(stream.seed, stream.chain), stream.sweep
         person_key = chain_key(stream.seed, stream.chain, _PERSONS)
-        before = _weights(state)
+        before = weights_of(state)
         classes = compacted(
-            Classes(drawn, tally, before, state.beta), float(state.alpha[0]), data.token_record
+            Classes(records.drawn, tally, before, state.beta),
+            float(state.alpha[0]),
+            records.token_record,
         )
-        tally, kept = classes.tally, classes.weights
-        moved = False
-        if self.split_merge and self.beta == "common":
-            tally, moved = self._split_or_merge(key, sweep, state, data, classes)
+        tally, kept, moved = classes.tally, classes.weights, 0
+        if self._moves_classes:
+            prior = NestedPrior(
+                float(state.alpha[0]),
+                float(state.beta[0]),
+                state.profile,
+                state.member_profile,
+                data.columns.offsets,
+                data.columns.member_offsets,
+            )
+            n = data.n_records
+            tally, moved = split_and_merge(key, sweep, prior, classes, records.tokens, n)
         pi, alpha, n_occupied = draw_sticks(
             key, sweep, float(state.alpha[0]), self.alpha_shape, self.alpha_rate, tally.sizes
         )
@@ -343,6 +380,10 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
                 "split_merge": float(moved),
             }
         )
+        ties, laws = state.ties, state.tie_laws
+        if len(laws):
+            rng = generator_of(stream, PURPOSE_TIES)
+            ties, laws = draw_laws(rng, data.columns.ties, laws, tally.ties)
         return NestedState(
             pi,
             omega,
@@ -354,48 +395,9 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
             member_profile,
             tally.counts.astype(np.int32),
             tally.member_counts.astype(np.int32),
+            ties,
+            laws,
         ), info
-
-    def _split_or_merge(
-        self, key: Any, sweep: int, state: NestedState, data: NestedData, classes: Classes
-    ) -> tuple[Tally, bool]:
-        """Propose a split or merge of household classes; return the counts, and if it was made."""
-        drawn, tally = classes.drawn, classes.tally
-        n_classes, n_kinds = tally.member_sizes.shape
-        # So that two classes with all their person classes have room in one.
-        occupied = np.sort((tally.member_sizes > 0).sum(axis=1))[-2:]
-        room = max(n_kinds, int(occupied.sum()))
-        prior = NestedPrior(
-            float(state.alpha[0]),
-            float(state.beta[0]),
-            state.profile,
-            state.member_profile,
-            data.columns.offsets,
-            data.columns.member_offsets,
-        )
-        # Households that are simulated or imputed are not moved, nor are classes that have some.
-        sizes = np.bincount(drawn.g, minlength=n_classes)
-        closed = tally.sizes > sizes
-        after = Drawn(drawn.g.copy(), drawn.m.copy())
-        one, _ = nested_split.propose(
-            key,
-            sweep,
-            data.tokens,
-            prior,
-            room,
-            after.g,
-            after.m,
-            np.where(closed, 0, sizes),
-            closed,
-        )
-        if one < 0:
-            return tally, False
-        before = empty_tally(*_rows(data), n_classes, n_kinds)
-        kernels.count(data.households, drawn, before)
-        left = Tally(*(all_ - some for all_, some in zip(tally, before, strict=True)))
-        tally = more_kinds(left, max(n_kinds, int(after.m.max(initial=0)) + 1))
-        kernels.count(data.households, after, tally)
-        return tally, True
 
     def _draw_member_weights(
         self, key: Any, sweep: int, tally: Tally, pi: Float64, beta: Float64
@@ -441,7 +443,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         self, stream: Stream, state: NestedState, data: NestedData, cells: Int32
     ) -> Float64:
         """Probabilities of cells with known sizes."""
-        p = probabilities(data.columns, _weights(state), cells)
+        p = probabilities(data.columns, weights_of(state), cells)
         if data.rules is None:
             return p
         open_cells = np.flatnonzero((cells < 0).any(axis=1) & (p > 0.0))
@@ -462,6 +464,9 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     def _chance(self, stream: Stream, state: NestedState, data: NestedData) -> float:
         """Probability of being possible, by which others are divided (`chance_of_possible`)."""
         assert data.rules is not None
+        if data.exact is not None:
+            weights = weights_of(state)
+            return float(weights.pi @ chance_by_class(data.exact, weights))
         return chance_of_possible(
             chain_key(stream.seed, stream.chain),
             stream.sweep,
@@ -469,21 +474,27 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
             max(data.n_records, _LEAST_SIMULATED),
             data.columns,
             data.rules,
-            _weights(state),
+            weights_of(state),
         )
 
     def grouped_probabilities(
         self, stream: Stream, state: NestedState, data: NestedData, groups: Groups, cells: Int32
     ) -> Float64:
         """Probability of each cell of groups, (n,); see `grouped`."""
-        chance = 1.0 if data.rules is None else self._chance(stream, state, data)
-        return grouped(stream, data, _weights(state), groups, cells) / chance
+        p = grouped(stream, data, weights_of(state), groups, cells)
+        if data.rules is None:
+            return p
+        # Suppression asks for many margins of the same groups, state by state.
+        chances = groups.found.setdefault(b"chances", {})
+        if stream not in chances:
+            chances[stream] = self._chance(stream, state, data)
+        return p / float(chances[stream])
 
     def independent_probabilities(
         self, state: NestedState, data: NestedData, cells: Int32
     ) -> Float64:
         """Probabilities of households if their members were independent, (n,); sizes are known."""
-        return independent(data.columns, _weights(state), cells)
+        return independent(data.columns, weights_of(state), cells)
 
     def predictive_probabilities(
         self, stream: Stream, state: NestedState, data: NestedData, cells: Int32
@@ -508,16 +519,20 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     ) -> tuple[Int32, Tally]:
         """Draw what is missing, with the classes, until all are possible; count them."""
         assert data.rules is not None
-        tally = empty_tally(*_rows(data), *state.omega.shape)
+        ties = data.columns.ties
+        n_classes, n_kinds = state.omega.shape
+        tally = empty_tally(*rows_of(data), n_classes, n_kinds, len(ties.own))
         found = data.gaps.copy()
         left = np.arange(len(found))
         for attempt in range(_ATTEMPTS):
             drawn = completed(
-                stream, purpose, data.columns, _weights(state), data.gaps[left], left, attempt
+                stream, purpose, data.columns, weights_of(state), data.gaps[left], left, attempt
             )
             good = possible(data.columns, data.rules, drawn.cells)
             found[left[good]] = data.columns.canonical(drawn.cells[good])
-            kernels.count_completed(drawn.rows, drawn.members, drawn.g, drawn.m, good, tally)
+            nested_completion.count_completed(
+                drawn.rows, drawn.members, drawn.g, drawn.m, drawn.origins, ties, good, tally
+            )
             left = left[~good]
             if not len(left):
                 return found, tally
@@ -561,7 +576,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     ) -> Int32:
         """Cells in canonical form, with what was missing drawn."""
         which = start + np.arange(len(cells))
-        weights = _weights(state)
+        weights = weights_of(state)
         drawn = completed(stream, purpose, data.columns, weights, cells, which, attempt)
         return data.columns.canonical(drawn.cells)
 
@@ -575,7 +590,7 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
 
     def cost(self, data: NestedData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
-        n_components = _FIRST_KINDS * _FIRST[0]
+        n_components = _USUAL
         levels = float(data.columns.offsets[-1] + data.columns.member_offsets[-1])
         persons = len(data.households.persons) * n_components
         members = len(data.token_record)
@@ -583,13 +598,3 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         if data.rules is not None:
             sweep += 2000.0 * data.n_records
         return sweep, 100.0 * data.columns.n_slots + n_components
-
-
-def _weights(state: NestedState) -> Weights:
-    """The parameters as kernels take them."""
-    return Weights(state.pi, state.omega, state.lam, state.phi)
-
-
-def _rows(data: NestedData) -> tuple[int, int]:
-    """Rows of the profiles of households and of persons."""
-    return int(data.columns.offsets[-1]), int(data.columns.member_offsets[-1])

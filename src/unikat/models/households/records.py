@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from unikat.kernels.household_rules import HouseholdRules, first_rules, househol
 from unikat.kernels.nested import Households
 from unikat.kernels.nested_roles import Roles, States
 from unikat.kernels.nested_split import Tokens
+from unikat.kernels.nested_ties import Ties
 from unikat.models.base import Facts
 from unikat.models.households.composition import (
     levels_of,
@@ -25,6 +26,8 @@ from unikat.models.households.composition import (
     states_of,
     without_roles,
 )
+from unikat.models.households.exact import ExactRules, exact_rules
+from unikat.models.households.ties import heads_of, places_of, ties_of
 from unikat.models.records import MixtureData, sorted_places
 from unikat.zeros.household_rules import HouseholdZeros
 
@@ -41,6 +44,7 @@ class Columns(NamedTuple):
     absent: Int64
     """(n_person_keys,): codes of a member that is not there, the numbers of levels."""
     roles: Roles
+    ties: Ties
     states: States
     n_slots: int
     n_more: int
@@ -105,6 +109,20 @@ class Columns(NamedTuple):
         codes, members = self.parts(cells)
         return self.joined(codes, sorted_slots(members))
 
+    def places(self, persons: Int32, entries: Int64) -> Int64:
+        """Places of the values of persons by their rows, -1 where they are not tied."""
+        tied = persons >= self.member_offsets[-1]
+        places = np.full(persons.shape, -1, np.int64)
+        places[tied] = entries[persons[tied] - self.member_offsets[-1]]
+        return places
+
+    def base_rows(self, persons: Int32, entries: Int64) -> Int32:
+        """Rows of phi of the levels of persons, whatever the head's."""
+        if not len(entries):
+            return persons
+        places = self.places(persons, entries)
+        return np.where(places >= 0, self.ties.base[places], persons).astype(np.int32)
+
     def n_members(self, sizes: Int32) -> Int64:
         """Members of households of these codes of the size, which are known."""
         return sizes.astype(np.int64) + self.roles.least
@@ -125,6 +143,13 @@ class NestedData(NamedTuple):
     """(n_members,): record of each member, in the order of `nested.Drawn`."""
     tokens: Tokens
     """Records and members one by one, for split-merge moves."""
+    entries: Int64
+    """Places of the table of ties that `households` has beyond the rows of phi."""
+    member_rows: Int32
+    """(n_members, n_person_keys): rows of phi of each member; (0, 0) without ties."""
+    places: Int64
+    """(n_members, n_person_keys): places of the tied values of each member, -1 elsewhere; (0, 0)
+    without ties."""
     gaps: Int32
     """(n_incomplete, n_columns): codes of the incomplete records. Under rules they are not among
     `households`: they are imputed in every sweep."""
@@ -132,6 +157,8 @@ class NestedData(NamedTuple):
     """The incomplete ones included."""
     rules: HouseholdRules | None
     """None if every household is possible."""
+    exact: ExactRules | None
+    """What the probability of a possible household is computed from; None if it is simulated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +171,10 @@ class HouseholdFacts(Facts):
     incomplete_households: int
 
 
-def prepare(table: CellTable, roles: Roles | None = None) -> NestedData:
+def prepare(table: CellTable, roles: Roles | None = None, head: int = -1) -> NestedData:
     """Lay a table of households out, the composition being the size if no roles are given.
+
+    head: the role of the head, to whose values those of the others are tied; -1 without ties.
 
     Raises
     ------
@@ -158,7 +187,7 @@ def prepare(table: CellTable, roles: Roles | None = None) -> NestedData:
             "The model households needs records that are households: name the column of the "
             "households, or choose another model."
         )
-    columns = columns_of(layout, table, roles)
+    columns = columns_of(layout, table, roles, head)
     if np.any(table.cells[:, 0] < 0):
         raise SpecError("The size of a household is missing; the model households needs it.")
     multiplicity = lay_out_households(columns, table.cells, table.counts).log_orders
@@ -170,7 +199,8 @@ def prepare(table: CellTable, roles: Roles | None = None) -> NestedData:
     n_records = table.n_records
     walked = ~table.incomplete | (layout.rules is None)
     counts, cells = table.counts[walked], np.ascontiguousarray(table.cells[walked])
-    households = lay_out_households(columns, cells, counts).households
+    laid = lay_out_households(columns, cells, counts)
+    households = laid.households
     if layout.rules is not None:
         n_bad = int(counts[~possible(columns, layout.rules, cells)].sum())
         if n_bad:
@@ -178,18 +208,32 @@ def prepare(table: CellTable, roles: Roles | None = None) -> NestedData:
                 f"{n_bad:,} households of the sample break the household rules; correct the rules "
                 "or leave these households out."
             )
-    entries = np.repeat(counts, np.diff(households.member_starts)) * households.times
+    times = np.repeat(counts, np.diff(households.member_starts)) * households.times
+    base = columns.base_rows(households.persons, laid.entries)
+    tokens = _tokens(columns, households, counts)
+    rows, places = np.empty((0, 0), np.int32), np.empty((0, 0), np.int64)
+    if columns.ties.head >= 0:
+        rows = base[tokens.person]
+        places = columns.places(households.persons, laid.entries)[tokens.person]
     return NestedData(
         columns,
         households,
         _levels(columns.offsets, households.rows, counts),
-        _levels(columns.member_offsets, _unsorted(households, columns), entries),
+        _levels(columns.member_offsets, _unsorted(base[households.person], columns), times),
         _as_records(table, cells, counts),
         np.repeat(np.arange(int(counts.sum())), np.repeat(_members(households), counts)),
-        _tokens(columns, households, counts),
+        tokens,
+        laid.entries,
+        rows,
+        places,
         gaps,
         n_records,
         layout.rules,
+        None
+        if layout.rules is None
+        else exact_rules(
+            layout.rules, columns.roles, columns.ties, columns.absent, columns.first_rows
+        ),
     )
 
 
@@ -244,15 +288,35 @@ def _tokens(columns: Columns, households: Households, counts: Int64) -> Tokens:
     )
 
 
+def own_draws(data: NestedData, own_rows: Int32) -> Tokens:
+    """Records and members one by one, each a person of its own with these rows of phi."""
+    if not len(own_rows):
+        return data.tokens
+    each = np.arange(len(own_rows), dtype=np.int32)
+    return data.tokens._replace(persons=own_rows, person=each)
+
+
+def apart(tokens: Tokens) -> Households:
+    """Return households record by record."""
+    return Households(
+        rows=tokens.rows[tokens.cell],
+        starts=np.arange(len(tokens.cell) + 1),
+        member_starts=tokens.first,
+        person=tokens.person,
+        times=np.ones(len(tokens.person), np.int64),
+        token_starts=tokens.first,
+        persons=tokens.persons,
+    )
+
+
 def _members(households: Households) -> Int64:
     """Members of a household of each cell, (n_cells,)."""
     totals = _sums(households.times)
     return np.diff(totals[households.member_starts])
 
 
-def _unsorted(households: Households, columns: Columns) -> Int32:
-    """Rows of phi of the members, their keys in the table's order."""
-    rows = households.persons[households.person]
+def _unsorted(rows: Int32, columns: Columns) -> Int32:
+    """Rows of phi of members, their keys in the table's order."""
     return rows[:, np.argsort(columns.walk, kind="stable")]
 
 
@@ -269,8 +333,13 @@ def _levels(offsets: Int64, rows: Int32, times: Int64) -> MixtureData:
     )
 
 
-def columns_of(layout: HouseholdLayout, table: CellTable, roles: Roles | None = None) -> Columns:
-    """Columns of a table of households; those after the members are household keys too."""
+def columns_of(
+    layout: HouseholdLayout, table: CellTable, roles: Roles | None = None, head: int = -1
+) -> Columns:
+    """Columns of a table of households; those after the members are household keys too.
+
+    head: see `prepare`.
+    """
     roles = without_roles(layout) if roles is None else roles
     more = table.keys[layout.n_columns :]
     levels = [n_levels(roles), *(key.n_levels for key in (*layout.household_keys[1:], *more))]
@@ -280,16 +349,36 @@ def columns_of(layout: HouseholdLayout, table: CellTable, roles: Roles | None = 
     member_offsets = np.concatenate(([0], np.cumsum(np.repeat(absent[own], n_roles))))
     first_rows = np.full((len(absent), n_roles), -1, np.int64)
     first_rows[own] = member_offsets[:-1].reshape(len(own), n_roles)
-    return Columns(
+    columns = Columns(
         np.concatenate(([0], np.cumsum(levels, dtype=np.int64))),
         member_offsets,
         first_rows,
         absent,
         roles,
+        ties_of(-1, np.ones(len(absent), bool), absent, n_roles, first_rows),
         states_of(roles, layout.n_slots),
         layout.n_slots,
         len(more),
     )
+    if head < 0:
+        return columns
+    tied = _can_be_tied(columns, head, table.cells)
+    return columns._replace(ties=ties_of(head, tied, absent, n_roles, first_rows))
+
+
+def _can_be_tied(columns: Columns, head: int, cells: Int32) -> Bool:
+    """Keys that the head has wherever another member has them, (n_person_keys,).
+
+    The sum over values of the head that are missing would not go member by member.
+    """
+    codes, members = columns.parts(cells)
+    roles = np.where(_there(columns, codes, members)[0], columns.roles_known(members), -1)
+    heads = heads_of(columns.ties._replace(head=head), roles, members)
+    alone = (roles == head).sum(axis=1) == 1
+    known = ((members >= 0) & ((roles >= 0) & (roles != head))[:, :, None]).any(axis=1)
+    tied: Bool = ~(known & alone[:, None] & (heads < 0)).any(axis=0)
+    tied &= np.arange(len(tied)) != columns.roles.key
+    return tied
 
 
 class LaidOut(NamedTuple):
@@ -300,6 +389,8 @@ class LaidOut(NamedTuple):
     """(n,): log of the numbers of orders of their members; -inf for what contradicts its size."""
     role: Int64
     """(n_persons,): role of each distinct person."""
+    entries: Int64
+    """Places of the table of ties whose rows follow those of phi, see `ties.extended`."""
 
 
 def lay_out_households(columns: Columns, cells: Int32, counts: Int64) -> LaidOut:
@@ -312,6 +403,15 @@ def lay_out_households(columns: Columns, cells: Int32, counts: Int64) -> LaidOut
     rows = np.where(
         persons[:, walk] >= 0, persons[:, walk] + columns.first_rows[walk][:, roles].T, -1
     )
+    entries = np.empty(0, np.int64)
+    if columns.ties.head >= 0:
+        held = np.where(there, columns.roles_known(members), -1)
+        heads = heads_of(columns.ties, held, members)[np.nonzero(there)[0]]
+        heads[roles == columns.ties.head] = -1
+        places = places_of(columns.ties, columns.absent, roles, persons, heads)[:, walk]
+        entries = np.unique(places[places >= 0])
+        n_rows = int(columns.member_offsets[-1])
+        rows = np.where(places >= 0, n_rows + np.searchsorted(entries, places), rows)
     # The role tells persons apart whose keys are all missing.
     distinct, person = _distinct(np.column_stack((rows, roles)).astype(np.int32))
     owner = np.nonzero(there)[0]
@@ -342,7 +442,7 @@ def lay_out_households(columns: Columns, cells: Int32, counts: Int64) -> LaidOut
         token_starts=_sums(counts * known),
         persons=np.ascontiguousarray(distinct[:, :-1]),
     )
-    return LaidOut(households, log_orders, distinct[:, -1].astype(np.int64))
+    return LaidOut(households, log_orders, distinct[:, -1].astype(np.int64), entries)
 
 
 class OpenRoles(NamedTuple):
@@ -361,11 +461,19 @@ class OpenRoles(NamedTuple):
 
 
 def lay_out_open(columns: Columns, cells: Int32) -> OpenRoles:
-    """Lay rows of codes out of which roles are missing; sizes are known."""
+    """Lay rows of codes out of which roles are missing; sizes are known.
+
+    Raises
+    ------
+    SpecError
+        If members' values are tied to those of a head who is not known.
+    """
     codes, members = columns.parts(cells)
     there, fits = _there(columns, codes, members)
     walk = columns.walk
     persons = members[there][:, walk]
+    if columns.ties.head >= 0 and np.any(persons >= 0):
+        refuse_ties("roles of members cannot be left out")
     distinct, place = _distinct(persons.astype(np.int32))
     person = np.full(there.shape, -1, np.int64)
     person[there] = place
@@ -391,6 +499,11 @@ def lay_out_open(columns: Columns, cells: Int32) -> OpenRoles:
         np.ascontiguousarray(rows.reshape(-1, len(walk)), np.int32),
         log_orders,
     )
+
+
+def refuse_ties(why: str) -> NoReturn:
+    """Stop what the ties of members to their head do not allow."""
+    raise SpecError(f"With ties to the head {why}; set the option ties to 'none'.")
 
 
 def _there(columns: Columns, codes: Int32, members: Int32) -> tuple[Bool, Bool]:

@@ -15,9 +15,11 @@ from unikat._typing import Int64
 from unikat.errors import SpecError
 from unikat.kernels import nested_truncation as kernels
 from unikat.kernels.household_rules import HouseholdRules, household_scratch
-from unikat.kernels.nested import Tally, Weights
-from unikat.kernels.nested_truncation import Found, Law, Shape
-from unikat.models.households.records import Columns
+from unikat.kernels.nested import Drawn, Tally, Weights, count
+from unikat.kernels.nested_split import Tokens
+from unikat.kernels.nested_truncation import Found, Law, Listed, Shape
+from unikat.models.households.classes import empty_tally
+from unikat.models.households.records import Columns, apart
 from unikat.models.records import in_parts
 
 _BLOCKS = (64, 2048)
@@ -28,11 +30,21 @@ _FIRST_LOOK = 1_000_000
 """Households after which it is judged."""
 
 
+class OneByOne(NamedTuple):
+    """Impossible households as records."""
+
+    drawn: Drawn
+    tokens: Tokens
+    """Without the keys of their rows, which are those of the sample."""
+
+
 class Simulated(NamedTuple):
     """Impossible households that came before a number of possible ones."""
 
     tally: Tally
     n_impossible: int
+    records: OneByOne | None = None
+    """They themselves, if they were asked for and are few enough."""
 
 
 def shape_of(columns: Columns, rules: HouseholdRules) -> Shape:
@@ -50,6 +62,7 @@ def shape_of(columns: Columns, rules: HouseholdRules) -> Shape:
         columns.first_rows,
         columns.absent,
         columns.roles,
+        columns.ties,
         columns.n_slots,
         lead,
         lead_stage,
@@ -70,6 +83,7 @@ def law_of(columns: Columns, weights: Weights, shape: Shape) -> Law:
         np.empty((n_classes, n_lead, n_kinds)),
         np.empty((n_classes, len(weights.lam))),
         np.empty((n_classes * n_kinds, len(weights.phi))),
+        weights.ties,
     )
     kernels.fill_law(
         weights.pi,
@@ -93,8 +107,11 @@ def simulate_impossible(
     rules: HouseholdRules,
     weights: Weights,
     n_threads: int,
+    most_listed: int = 0,
 ) -> Simulated:
     """Simulate households until `target` possible ones have come; count the impossible ones.
+
+    Up to `most_listed` impossible ones are also returned one by one.
 
     Raises
     ------
@@ -106,7 +123,11 @@ def simulate_impossible(
     counted = [_nothing(law, shape) for _ in range(n_threads)]
     scratches = [household_scratch(rules, columns.n_slots) for _ in range(n_threads)]
 
-    def run(part: int, first: int, end: int, stop: int, sign: int) -> tuple[int, int]:
+    none = _room(columns, 0)
+
+    def run(
+        part: int, first: int, end: int, stop: int, sign: int, listed: Listed = none
+    ) -> tuple[int, int]:
         possible, used = kernels.simulate(
             key,
             sweep,
@@ -120,6 +141,8 @@ def simulate_impossible(
             rules,
             scratches[part],
             counted[part],
+            listed,
+            0,
         )
         return int(possible), int(used)
 
@@ -160,7 +183,44 @@ def simulate_impossible(
         else:
             found += int(reached[-1])
             done += n_blocks * block
-    return Simulated(_tally(key, sweep, law, shape, counted), done - target)
+    tally = _tally(key, sweep, law, shape, counted)
+    n_impossible = done - target
+    if n_impossible > most_listed:
+        return Simulated(tally, n_impossible)
+    listed = _room(columns, n_impossible)
+    run(0, 0, done, -1, 0, listed)
+    records = _records(columns, listed)
+    # Members whose first key alone was drawn have classes that are drawn once more.
+    again = empty_tally(*weights.lam.shape[:1], *weights.phi.shape[:1], *weights.omega.shape)
+    count(apart(records.tokens), records.drawn, again)
+    return Simulated(again._replace(ties=tally.ties), n_impossible, records)
+
+
+def _room(columns: Columns, n: int) -> Listed:
+    """Room for `n` impossible households."""
+    n_person_keys = len(columns.absent)
+    return Listed(
+        np.empty(n, np.int16),
+        np.full((n, columns.n_household_keys), -1, np.int32),
+        np.full((n, columns.n_slots), -1, np.int16),
+        np.full((n, columns.n_slots, n_person_keys), -1, np.int32),
+    )
+
+
+def _records(columns: Columns, listed: Listed) -> OneByOne:
+    """Households of a list as records."""
+    there = listed.m >= 0
+    n_members = int(there.sum())
+    tokens = Tokens(
+        listed.rows,
+        np.ascontiguousarray(listed.persons[there][:, columns.walk]),
+        np.arange(len(listed.g), dtype=np.int32),
+        np.concatenate(([0], np.cumsum(there.sum(axis=1)))).astype(np.int64),
+        np.arange(n_members, dtype=np.int32),
+        np.empty(0, np.int64),
+        np.empty(0, np.int64),
+    )
+    return OneByOne(Drawn(listed.g, listed.m[there]), tokens)
 
 
 def _nothing(law: Law, shape: Shape) -> Found:
@@ -171,6 +231,7 @@ def _nothing(law: Law, shape: Shape) -> Found:
         np.zeros(law.lam.shape, np.int64),
         np.zeros(law.phi.shape, np.int64),
         np.zeros((n_classes, n_lead), np.int64),
+        np.zeros((4, law.ties.shape[1]), np.int64),
     )
 
 
@@ -183,6 +244,7 @@ def _tally(key: Any, sweep: int, law: Law, shape: Shape, counted: list[Found]) -
         found.member_sizes,
         np.ascontiguousarray(found.counts.T),
         np.ascontiguousarray(found.member_counts.T),
+        found.ties,
     )
 
 

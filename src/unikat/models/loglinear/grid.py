@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
+from unikat._typing import Bool, Float64, Int32, Int64, UInt32
 from unikat.data.patterns import by_known_keys
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels.fixed_effects import information
+from unikat.kernels.mixed_effects import complete
+from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_SIMULATE
 from unikat.zeros.diagram import n_possible
 
 MOST_CELLS = 1_000_000
@@ -61,6 +63,42 @@ class Grid(NamedTuple):
             out[rows] = sums[np.where(known, cells[rows], 0) @ strides]
         return out
 
+    def records(self, table: CellTable) -> Int64:
+        """Complete records of each cell, (n_cells,)."""
+        complete = ~table.incomplete
+        known = np.zeros(len(self.cells), np.int64)
+        known[self.find(table.cells[complete])] = table.counts[complete]
+        return known
+
+    def draw(
+        self, key: UInt32, sweep: int, purpose: int, patterns: Int32, times: Int64, mass: Float64
+    ) -> Int64:
+        """Draw a cell for every record of patterns (n, n_keys), in proportion to mass (n_cells,).
+
+        Returns the places of the cells, (sum of times,).
+        """
+        rows = np.empty(int(times.sum()), np.int64)
+        if len(rows):
+            complete(
+                key, sweep, purpose, patterns, times, self.levels, self.strides, self.place, mass,
+                rows,
+            )  # fmt: skip
+        return rows
+
+    def complete(
+        self, key: UInt32, sweep: int, known: Int64, patterns: Int32, times: Int64, mass: Float64
+    ) -> Int64:
+        """Records of each cell, (n_cells,): those that are known and those of patterns, drawn."""
+        rows = self.draw(key, sweep, PURPOSE_COUNTS, patterns, times, mass)
+        counts: Int64 = known + np.bincount(rows, minlength=len(known))
+        return counts
+
+    def draw_new(self, key: UInt32, sweep: int, mass: Float64, n_records: int) -> Int32:
+        """Draw the keys of new individuals, (n_records, n_keys), in proportion to mass."""
+        anything = np.full((1, len(self.levels)), -1, np.int32)
+        times = np.array([n_records])
+        return self.cells[self.draw(key, sweep, PURPOSE_SIMULATE, anything, times, mass)]
+
 
 class Design(NamedTuple):
     """Entries of the design matrix that are 1; all others are 0."""
@@ -82,8 +120,8 @@ class Design(NamedTuple):
         return len(self.column_starts) - 1
 
 
-def list_cells(table: CellTable) -> Grid:
-    """List the possible cells of a table.
+def list_cells(table: CellTable, model: str) -> Grid:
+    """List the possible cells of a table for a model, which messages name.
 
     Raises
     ------
@@ -94,7 +132,7 @@ def list_cells(table: CellTable) -> Grid:
     --------
     >>> from unikat.data.keys import Key
     >>> keys = [Key.of_size("SEX", 2), Key.of_size("AGE", 3)]
-    >>> grid = list_cells(CellTable.from_codes([[0, 2]], keys, population_size=9))
+    >>> grid = list_cells(CellTable.from_codes([[0, 2]], keys, population_size=9), "mixed-effects")
     >>> len(grid.cells), grid.find(np.array([[1, 0]])).tolist()
     (6, [3])
     """
@@ -102,13 +140,13 @@ def list_cells(table: CellTable) -> Grid:
     n = combinations if table.zeros is None else n_possible(table.zeros, table.n_levels)
     if n > MOST_CELLS:
         raise SpecError(
-            f"The keys have {n:,} possible combinations; mixed-effects lists them all and takes "
+            f"The keys have {n:,} possible combinations; {model} lists them all and takes "
             f"at most {MOST_CELLS:,}. {_REMEDY}"
         )
     if combinations > MOST_COMBINATIONS:
         raise SpecError(
             f"The keys have {combinations:,} combinations, impossible ones included; "
-            f"mixed-effects takes at most {MOST_COMBINATIONS:,}. {_REMEDY}"
+            f"{model} takes at most {MOST_COMBINATIONS:,}. {_REMEDY}"
         )
     levels = np.array(table.n_levels, np.int64)
     if table.zeros is None:

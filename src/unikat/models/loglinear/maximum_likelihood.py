@@ -20,14 +20,14 @@ import math
 
 import numpy as np
 
-from unikat._typing import Float64, Int64
+from unikat._typing import Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import loglinear as kernels
 from unikat.kernels.loglinear import Factors
 from unikat.models.loglinear.factored import Fit, Layout, Margins, arrange, lay_out, n_high
 from unikat.models.loglinear.quasi_newton import minimise
-from unikat.models.loglinear.terms import Generators
+from unikat.models.loglinear.terms import Generators, parse_terms
 from unikat.models.preparing import report, stage
 
 MOST_CELLS = 1_000_000_000
@@ -82,6 +82,14 @@ def fit(
         if n_cells > MOST_CELLS:
             raise SpecError(too_large(table, generators))
         return problem.solve(max(tolerance, 1e-12 * problem.n), n_cells, start)
+
+
+def fitted_shares(table: CellTable, cells: Int32, terms: str) -> Float64:
+    """Probabilities of cells (n, n_keys) at the fit of terms; with ``none`` all have the same."""
+    if terms == "none":
+        return np.full(len(cells), 1.0 / len(cells))
+    generators = parse_terms(terms, [key.name for key in table.keys])
+    return fit(table, generators, tolerance=1e-6).probabilities(cells)
 
 
 def nudged(

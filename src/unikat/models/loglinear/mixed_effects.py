@@ -7,6 +7,7 @@
     random="none"     phi_c = 0
     random="normal"   phi_c ~ N(0, sigma^2)
     random="dp"       phi_c ~ G,  G ~ DP(m, N(alpha, sigma^2)),  m ~ Gamma(mass_shape, mass_rate)
+    random="gamma-dp" the same with e^phi ~ Gamma(1/sigma^2, 1/sigma^2) for N(alpha, sigma^2)
     sigma^2         ~  inverse gamma(variance_shape, variance_scale)
     alpha           =  0 (mean="zero"), or ~ N(0, mean_variance) (mean="unknown")
 
@@ -15,14 +16,18 @@ the Dirichlet process, section 4 for the priors. Their likelihood, eq. (10), is 
 stands in the exponent there, while the mean of f_c is pi lambda_c, as in their section 2.
 
 Fixed effects are treatment contrasts from the first level of each key, of keys alone or of their
-pairs as well. There is an intercept, except under a Dirichlet process, whose values take its
-place. With `empirical` the whole of w_c' beta is held at its maximum likelihood estimate.
+pairs as well. There is an intercept, except under "dp", whose values take its place; those of
+"gamma-dp" have mean 1 as rates. With `empirical` the whole of w_c' beta is held at its maximum
+likelihood estimate. "gamma-dp" with it is a Dirichlet process in the place of the gamma law of
+Elamir and Skinner (2006), which paper 3 suggests in its section 2.
 
 One sweep: missing keys given lambda; then
 
 - "dp": cells move between clusters (Neal 2000, algorithm 8), clusters split and merge (Dahl 2005),
   their values; then values and beta together (SMMALA), each beta given the others, exactly;
   alpha, sigma^2, m (Escobar & West 1995);
+- "gamma-dp": the same without the common move of values and beta; then the intercept against all
+  values, exactly; sigma^2 by a slice sampler;
 - "normal": phi, beta as above, then beta with phi + W beta held (the two parametrisations are
   interwoven), log sigma with phi / sigma held, and sigma^2 given phi;
 - "none": beta as above.
@@ -34,7 +39,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -43,16 +48,16 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.kernels import fixed_effects
 from unikat.kernels import mixed_effects as kernels
+from unikat.kernels.base_measure import Base
 from unikat.kernels.fixed_effects import Cells, Prior
-from unikat.kernels.mixed_effects import complete
 from unikat.kernels.partition import split_merge
-from unikat.kernels.random import PURPOSE_COUNTS, PURPOSE_IMPUTE, PURPOSE_SIMULATE
+from unikat.kernels.random import PURPOSE_IMPUTE
 from unikat.models.base import Facts, Info, Model, PopulationLaw, Stream, Uncertainty
 from unikat.models.loglinear.grid import Design, Grid, design_of, list_cells
-from unikat.models.loglinear.maximum_likelihood import fit
-from unikat.models.loglinear.terms import parse_terms
+from unikat.models.loglinear.maximum_likelihood import fitted_shares
 from unikat.models.options import check_bool, check_choice, check_numbers
-from unikat.models.records import compile_on_toy_table
+from unikat.models.records import compile_on_toy_table, generator_at
+from unikat.models.slice_sampling import slice_draw
 from unikat.models.state_checks import positive, within
 from unikat.rng import chain_key
 
@@ -75,6 +80,9 @@ _RANGES = {
 }
 """Wider priors let exp overflow, or make each cell a cluster of its own, when a sweep costs by the
 square of the cells; smaller variances cannot be distinguished from no effects."""
+_BOUND = 60.0
+"""Of the logarithm of sigma^2 in the slice sampler."""
+_NO_VALUES, _NO_CELLS = np.empty(0), np.empty(0, np.int32)
 _START_CLUSTERS = (1, 12, 3, 30)
 """Clusters at the start of a chain, by its number."""
 
@@ -114,7 +122,7 @@ class MixedEffectsState(NamedTuple):
     effects: Float64
     """(n_cells,): phi under "normal"."""
     cluster: Int32
-    """(n_cells,): place of each cell's phi in `values` under "dp"."""
+    """(n_cells,): place of each cell's phi in `values` where these are from a process."""
     values: Float64
     """(n_clusters,): phi of each cluster."""
     variance: float
@@ -136,7 +144,8 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     Parameters
     ----------
     random
-        Law of the random effects: ``"none"``, ``"normal"``, or ``"dp"``, which leaves it open.
+        Law of the random effects: ``"none"``, ``"normal"``, or ``"dp"``, which leaves it open
+        around a normal law, or ``"gamma-dp"``, around a gamma law of the rates.
     mean
         Mean of the base measure under "dp": ``"zero"`` or ``"unknown"``.
     fixed
@@ -149,7 +158,8 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         Prior variances of the fixed effects and of alpha, each from 0.001 to 10,000: wider priors
         let exp overflow, and smaller effects cannot be told from none.
     variance_shape, variance_scale
-        Inverse gamma prior of sigma^2, from 0.1 to 10,000 and from 0.001 to 100.
+        Inverse gamma prior of sigma^2 (under "gamma-dp" that of the rates), from 0.1 to 10,000 and
+        from 0.001 to 100.
     mass_shape, mass_rate
         Gamma prior of m, from 0.001 to 100 and from 0.1 to 10,000: with a larger mean every cell is
         a cluster of its own.
@@ -182,7 +192,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
 
     def __post_init__(self) -> None:
         """Check the options."""
-        check_choice("random", self.random, ("none", "normal", "dp"))
+        check_choice("random", self.random, ("none", "normal", "dp", "gamma-dp"))
         check_choice("mean", self.mean, ("zero", "unknown"))
         check_choice("fixed", self.fixed, ("none", "independence", "two-way"))
         check_bool(self, "empirical")
@@ -195,37 +205,32 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         if self.empirical and self.random == "none":
             raise SpecError(
                 "model option empirical is true while random is 'none'; nothing would be left to "
-                "draw. Choose random='normal' or 'dp', or the model loglinear."
+                "draw. Choose random='normal', 'dp' or 'gamma-dp', or the model loglinear."
             )
 
-    def _fitted(self, grid: Grid, table: CellTable) -> Float64:
-        """Probability of every listed cell at the fixed effects' maximum likelihood estimate."""
-        if self.fixed == "none":
-            return np.full(len(grid.cells), 1.0 / len(grid.cells))
-        generators = parse_terms(self.fixed, [key.name for key in table.keys])
-        return fit(table, generators, tolerance=1e-6).probabilities(grid.cells)
+    @property
+    def _clustered(self) -> bool:
+        """Effects from a Dirichlet process."""
+        return self.random in ("dp", "gamma-dp")
 
     def prepare(self, table: CellTable) -> MixedEffectsData:
         """List the possible cells, with the design and the records of each."""
-        grid = list_cells(table)
+        grid = list_cells(table, self.name)
         intercept = self.random != "dp"
         fixed = "none" if self.empirical else self.fixed
         if self.empirical:
-            p = self._fitted(grid, table)
+            p = fitted_shares(table, grid.cells, self.fixed)
             grid = grid.without(p <= 0.0)
             offset = np.log(table.n_records * p[p > 0.0])
             intercept = False
         else:
             share = math.log(table.n_records / table.n_units)
             offset = np.full(len(grid.cells), share)
-        complete = ~table.incomplete
-        known = np.zeros(len(grid.cells), np.int64)
-        known[grid.find(table.cells[complete])] = table.counts[complete]
         return MixedEffectsData(
             grid=grid,
             design=design_of(grid, fixed, intercept),
             offset=offset,
-            known=known,
+            known=grid.records(table),
             patterns=np.ascontiguousarray(table.cells[table.incomplete]),
             times=table.counts[table.incomplete],
             n_records=table.n_records,
@@ -245,11 +250,13 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         rng = np.random.Generator(np.random.Philox(key=key))
         n_cells, n_fixed = len(data.offset), data.design.n_columns
         start = MixedEffectsState(
-            counts=_completed(key, 0, data, np.ones(n_cells)),
+            counts=data.grid.complete(
+                key, 0, data.known, data.patterns, data.times, np.ones(n_cells)
+            ),
             beta=np.zeros(n_fixed),
             effects=np.zeros(n_cells if self.random == "normal" else 0),
-            cluster=np.zeros(n_cells if self.random == "dp" else 0, np.int32),
-            values=np.zeros(int(self.random == "dp")),
+            cluster=np.zeros(n_cells if self._clustered else 0, np.int32),
+            values=np.zeros(int(self._clustered)),
             variance=float(np.exp(rng.uniform(-2.0, 1.0))),
             mean=0.0,
             mass=float(np.exp(rng.uniform(-1.0, 1.5))),
@@ -281,7 +288,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         # Of an effect without records there is only the prior, which may be very wide.
         beta, values = np.split(np.clip(coefficients, -20.0, 20.0), [len(state.beta)])
         state = state._replace(beta=beta, values=values)
-        if self.random == "dp":
+        if self._clustered:
             # Cells dealt out by how many more records they have than expected, with noise.
             excess = np.log((state.counts + 0.5) / (np.exp(self._log_mean(state, data)) + 0.5))
             excess += rng.normal(size=len(excess))
@@ -304,8 +311,8 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             and int(state.counts.sum()) == data.n_records
             and state.beta.shape == (data.design.n_columns,)
             and state.effects.shape == (n_cells if self.random == "normal" else 0,)
-            and state.cluster.shape == (n_cells if self.random == "dp" else 0,)
-            and (n_values > 0) == (self.random == "dp")
+            and state.cluster.shape == (n_cells if self._clustered else 0,)
+            and (n_values > 0) == self._clustered
             and within(state.cluster, 0, n_values)
             and len(np.unique(state.cluster)) == n_values
             and bool(np.isfinite(state.beta).all() and np.isfinite(state.values).all())
@@ -324,7 +331,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             values["acceptance"] = acceptance
         if self.random != "none":
             values["sigma2"] = state.variance
-        if self.random == "dp":
+        if self._clustered:
             values["mass"] = state.mass
             values["n_clusters"] = float(len(state.values))
             if self.mean == "unknown":
@@ -336,9 +343,11 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     ) -> tuple[MixedEffectsState, float]:
         """Return the new state and the acceptance of the Langevin move."""
         if len(data.times):
-            counts = _completed(key, sweep, data, np.exp(state.log_mean))
+            known, patterns, times = data.known, data.patterns, data.times
+            mean = np.exp(state.log_mean)
+            counts = data.grid.complete(key, sweep, known, patterns, times, mean)
             state = state._replace(counts=counts)
-        if self.random == "dp":
+        if self._clustered:
             state = self._draw_clusters(key, sweep, state, data)
         elif self.random == "normal":
             effects, base = np.empty_like(state.effects), self._fixed_part(state, data)
@@ -347,7 +356,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         acceptance = 1.0
         if len(state.beta):
             state, acceptance = self._draw_fixed(key, sweep, state, data)
-        if self.random == "dp":
+        if self._clustered:
             state = self._draw_base(key, sweep, state)
         elif self.random == "normal":
             state = self._draw_scale(key, sweep, state, data)
@@ -357,46 +366,31 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         self, key: UInt32, sweep: int, state: MixedEffectsState, data: MixedEffectsData
     ) -> MixedEffectsState:
         """Move cells one by one, split or merge clusters, then draw all their values."""
-        base, cluster = self._fixed_part(state, data), state.cluster.copy()
+        rest, cluster, counts = self._fixed_part(state, data), state.cluster.copy(), state.counts
+        base = Base(self.random == "gamma-dp", state.mean, state.variance)
         values = kernels.allocate(
-            key,
-            sweep,
-            state.counts,
-            base,
-            state.mass,
-            state.mean,
-            state.variance,
-            cluster,
-            state.values,
-        )
+            key, sweep, counts, rest, state.mass, base, cluster, state.values
+        )  # fmt: skip
         n, _ = split_merge(
-            key,
-            sweep,
-            _TRIES,
-            state.counts,
-            base,
-            state.mass,
-            state.mean,
-            state.variance,
-            cluster,
-            len(values),
-        )
+            key, sweep, _TRIES, counts, rest, state.mass, base, cluster, len(values)
+        )  # fmt: skip
         values = np.empty(n)
-        kernels.draw_values(
-            key, sweep, state.counts, base, cluster, state.mean, state.variance, values
-        )
+        kernels.draw_values(key, sweep, counts, rest, cluster, base, values)
         return state._replace(cluster=cluster, values=values)
 
     def _draw_fixed(
         self, key: UInt32, sweep: int, state: MixedEffectsState, data: MixedEffectsData
     ) -> tuple[MixedEffectsState, float]:
-        """Draw the fixed effects: together, with the clusters' values, then one by one."""
+        """Draw the fixed effects: together, under "dp" with the values, then one by one."""
         design = data.design
-        coefficients = np.concatenate((state.beta, state.values))
-        offset = data.offset + state.effects if self.random == "normal" else data.offset
+        if self.random == "dp":
+            offset, values, cluster = data.offset, state.values, state.cluster
+        else:
+            offset, values, cluster = data.offset + self._effects(state), _NO_VALUES, _NO_CELLS
+        coefficients = np.concatenate((state.beta, values))
         mean, precision = self._prior(state)
         listed = Cells(state.counts, offset, design.starts, design.columns)
-        listed, chosen = fixed_effects.joined(listed, state.cluster, coefficients, LEAST_RECORDS)
+        listed, chosen = fixed_effects.joined(listed, cluster, coefficients, LEAST_RECORDS)
         together, acceptance = coefficients[chosen], 1.0
         if len(chosen):
             prior = Prior(mean[chosen], precision[chosen])
@@ -405,7 +399,7 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             )
         coefficients[chosen] = together
         beta, values = np.split(coefficients, [len(state.beta)])
-        state = state._replace(beta=beta, values=values)
+        state = state._replace(beta=beta, values=values if self.random == "dp" else state.values)
         fixed_effects.draw_coefficients(
             key,
             sweep,
@@ -416,6 +410,13 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             self.effect_variance,
             beta,
         )
+        if self.random == "gamma-dp":
+            # The first column is the intercept.
+            values = state.values.copy()
+            beta[0] = kernels.exchange(
+                key, sweep, state.variance, self.effect_variance, beta[0], values
+            )
+            state = state._replace(values=values)
         return state, acceptance
 
     def _draw_base(self, key: UInt32, sweep: int, state: MixedEffectsState) -> MixedEffectsState:
@@ -423,9 +424,12 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         mean = state.mean
         if self.mean == "unknown":
             mean = kernels.draw_mean(key, sweep, state.values, state.variance, self.mean_variance)
-        variance = kernels.draw_variance(
-            key, sweep, state.values, mean, self.variance_shape, self.variance_scale
-        )
+        if self.random == "gamma-dp":
+            variance = self._draw_rate_variance(generator_at(key, sweep, 1), state)
+        else:
+            variance = kernels.draw_variance(
+                key, sweep, state.values, mean, self.variance_shape, self.variance_scale
+            )
         mass = kernels.draw_mass(
             key,
             sweep,
@@ -436,6 +440,22 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
             self.mass_rate,
         )
         return state._replace(mean=mean, variance=variance, mass=mass)
+
+    def _draw_rate_variance(
+        self, generator: np.random.Generator, state: MixedEffectsState
+    ) -> float:
+        """Draw sigma^2 given e^values ~ Gamma(1/sigma^2, 1/sigma^2)."""
+        n = len(state.values)
+        total = float((state.values - np.exp(state.values)).sum())
+
+        def log_density(position: float) -> float:
+            if abs(position) > _BOUND:
+                return -math.inf
+            shape = math.exp(-position)
+            likelihood = n * (shape * -position - math.lgamma(shape)) + shape * total
+            return likelihood - self.variance_shape * position - self.variance_scale * shape
+
+        return math.exp(slice_draw(generator, math.log(state.variance), log_density))
 
     def _draw_scale(
         self, key: UInt32, sweep: int, state: MixedEffectsState, data: MixedEffectsData
@@ -485,12 +505,13 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
         return out
 
     def _log_mean(self, state: MixedEffectsState, data: MixedEffectsData) -> Float64:
-        log_mean = self._fixed_part(state, data)
+        return self._fixed_part(state, data) + self._effects(state)
+
+    def _effects(self, state: MixedEffectsState) -> Float64 | float:
+        """Random effect of each cell, (n_cells,)."""
         if self.random == "normal":
-            log_mean += state.effects
-        elif self.random == "dp":
-            log_mean += state.values[state.cluster]
-        return log_mean
+            return state.effects
+        return state.values[state.cluster] if self._clustered else 0.0
 
     def cell_probabilities(
         self, stream: Stream, state: MixedEffectsState, data: MixedEffectsData, cells: Int32
@@ -512,15 +533,8 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     def impute(self, stream: Stream, state: MixedEffectsState, data: MixedEffectsData) -> Int32:
         """Draw the missing keys of the incomplete records given lambda."""
         key = chain_key(stream.seed, stream.chain)
-        rows = _drawn_rows(
-            key,
-            stream.sweep,
-            PURPOSE_IMPUTE,
-            data,
-            data.patterns,
-            data.times,
-            np.exp(state.log_mean),
-        )
+        mean, sweep = np.exp(state.log_mean), stream.sweep
+        rows = data.grid.draw(key, sweep, PURPOSE_IMPUTE, data.patterns, data.times, mean)
         return data.grid.cells[rows]
 
     def simulate(
@@ -528,24 +542,14 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     ) -> Int32:
         """Draw the keys of new individuals, with probability proportional to lambda."""
         key = chain_key(stream.seed, stream.chain)
-        anything = np.full((1, data.grid.cells.shape[1]), -1, np.int32)
-        rows = _drawn_rows(
-            key,
-            stream.sweep,
-            PURPOSE_SIMULATE,
-            data,
-            anything,
-            np.array([n_records]),
-            np.exp(state.log_mean),
-        )
-        return data.grid.cells[rows]
+        return data.grid.draw_new(key, stream.sweep, np.exp(state.log_mean), n_records)
 
     def cost(self, data: MixedEffectsData) -> tuple[float, float]:
         """Nanoseconds, roughly, of a sweep and of one cell probability."""
         n_cells, n_columns = len(data.offset), data.design.n_columns
         width = len(data.design.columns) / max(1, n_cells)
         sweep = 60.0 + 8.0 * width + width**2
-        sweep += {"none": 0.0, "normal": 250.0, "dp": 300.0}[self.random]
+        sweep += {"none": 0.0, "normal": 250.0}.get(self.random, 300.0)
         n_factors = 3 if self.random == "normal" else 2
         completions = np.where(data.patterns < 0, data.grid.levels, 1).prod(axis=1).sum()
         missing = 5.0 * float(completions) + 60.0 * float(data.times.sum())
@@ -554,37 +558,3 @@ class MixedEffects(Model[MixedEffectsState, MixedEffectsData]):
     def facts(self, data: MixedEffectsData) -> Facts:
         """Cells that are listed, and fixed effects."""
         return MixedEffectsFacts(cells=len(data.offset), effects=data.design.n_columns)
-
-
-def _completed(key: UInt32, sweep: int, data: MixedEffectsData, mean: Float64) -> Int64:
-    """Records of each cell with the missing keys drawn given the means, (n_cells,)."""
-    rows = _drawn_rows(key, sweep, PURPOSE_COUNTS, data, data.patterns, data.times, mean)
-    counts: Int64 = data.known + np.bincount(rows, minlength=len(data.known))
-    return counts
-
-
-def _drawn_rows(
-    key: Any,
-    sweep: int,
-    purpose: int,
-    data: MixedEffectsData,
-    patterns: Int32,
-    times: Int64,
-    mean: Float64,
-) -> Int64:
-    """Cell drawn for every record of the patterns, (sum of times,)."""
-    rows = np.empty(int(times.sum()), np.int64)
-    if len(rows):
-        complete(
-            key,
-            sweep,
-            purpose,
-            patterns,
-            times,
-            data.grid.levels,
-            data.grid.strides,
-            data.grid.place,
-            mean,
-            rows,
-        )
-    return rows

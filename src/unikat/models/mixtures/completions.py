@@ -17,6 +17,10 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.kernels.zeros import Diagram
 from unikat.models.groups import Groups
 
+_MOST_PATHS = 10_000
+_MOST_PRODUCTS = 500
+"""More products than that take longer than draws of records do."""
+
 
 class Completions(NamedTuple):
     """Products of sets that make up the possible completions of patterns."""
@@ -96,6 +100,26 @@ def _completions(question: _Question) -> Completions:
     chosen[leave] = -1
     order = np.argsort(owner, kind="stable")
     return Completions(owner[order], chosen[order].astype(np.int32), sets.astype(np.float64))
+
+
+def possible_products(diagram: Diagram, offsets: Int64) -> Completions | None:
+    """Find products of sets that make up all possible cells; None if they may be too many."""
+    if _n_paths(_Question(diagram, offsets, np.empty((0, 0), np.int32))) > _MOST_PATHS:
+        return None
+    parts = completions(diagram, offsets, np.full((1, len(offsets) - 1), -1, np.int32))
+    return parts if len(parts.rows) <= _MOST_PRODUCTS else None
+
+
+@lru_cache(maxsize=4)
+def _n_paths(question: _Question) -> float:
+    """Number of ways through the diagram, levels that lead to the same node counted once."""
+    child = question.diagram.child
+    paths = np.zeros(len(child) + 2)
+    # The end of every possible cell; -1, nowhere, reads the last entry.
+    paths[len(child)] = 1.0
+    for node in range(len(child) - 1, -1, -1):
+        paths[node] = paths[np.unique(child[node])].sum()
+    return float(paths[0])
 
 
 def grouped_completions(

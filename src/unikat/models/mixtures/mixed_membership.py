@@ -100,7 +100,8 @@ class MembershipState(NamedTuple):
     """(n_rows, n_components): tokens of the simulated impossible records; (n_rows, 0) without
     structural zeros."""
     impossible_tables: Int64
-    """(n_components,): tables that these opened; (0,) without structural zeros."""
+    """(n_components,): tables that these opened, 0 if no record has companions; (0,) without
+    structural zeros."""
     homes: Any = ()
     """State of latent classes of households, where their shared keys have a law of their own."""
 
@@ -328,8 +329,11 @@ class MixedMembership(ProfilePrior, TruncationPrior, OfPersons[MembershipState, 
         impossible = np.zeros(state.theta.shape, np.int32)
         ignored = np.zeros((n_keys, state.theta.shape[1]), np.int64)
         mixture.count(n, n + n_more, data.rows, data.record_cell, state.z, impossible, ignored)
-        opens = self._opens(key, stream.sweep, state, n)
-        tables = np.bincount(state.z[n:][opens], minlength=state.theta.shape[1])
+        tables = np.zeros(state.theta.shape[1], np.int64)
+        if observed.place is not None:
+            # Only where companions are taken out of a record's probability.
+            opens = self._opens(key, stream.sweep, state, n)
+            tables = np.bincount(state.z[n:][opens], minlength=len(tables))
         state = state._replace(
             z=state.z[:n].copy(),
             alpha=state.alpha if self.alpha == "shared" else state.alpha[:n].copy(),
@@ -422,7 +426,7 @@ class MixedMembership(ProfilePrior, TruncationPrior, OfPersons[MembershipState, 
         """Probability of each cell for a new individual, (n,); -1 leaves a key out.
 
         Exact for up to 11 keys, beyond that an unbiased estimate; under structural zeros that of a
-        possible individual, whose normalising constant is estimated within about 1%.
+        possible individual (see `new_record.possible_mass`).
         """
         if len(cells) == 0:
             return np.empty(0)
@@ -578,11 +582,15 @@ class MixedMembership(ProfilePrior, TruncationPrior, OfPersons[MembershipState, 
             return float(state.spread[0]), float(state.spread[1])
         return self.alpha_shape, self.alpha_rate
 
+    def concentrations(self, state: MembershipState) -> tuple[Float64, Float64]:
+        """Return values of a new record's alpha, (n_nodes,), and their probabilities."""
+        if self.alpha == "shared":
+            return state.alpha, np.ones(1)
+        return gamma_nodes(*self._alpha_law(state))
+
     def _new_record(self, state: MembershipState) -> NewRecord:
         """Return what the law of an unobserved individual depends on."""
-        alpha, share = state.alpha, np.ones(1)
-        if self.alpha != "shared":
-            alpha, share = gamma_nodes(*self._alpha_law(state))
+        alpha, share = self.concentrations(state)
         used = np.bincount(state.z.ravel() + 1, minlength=len(state.weights) + 1)[1:] > 0
         return NewRecord(state.theta, state.weights, alpha, share, used)
 

@@ -13,7 +13,7 @@ from unikat.kernels import zeros as zero_kernels
 from unikat.models.device import on_gpu
 from unikat.models.groups import Groups
 from unikat.models.mixtures import truncation
-from unikat.models.mixtures.completions import Completions
+from unikat.models.mixtures.completions import Completions, possible_products
 from unikat.models.records import MixtureData, in_blocks, rows_of, sorted_places
 
 EXACT_KEYS = 11
@@ -171,52 +171,31 @@ def possible_probabilities(
 
     parts: products of sets that make up the possible completions of each.
     """
-    sets = parts.sets.astype(np.float32) @ record.theta
-    p = row_probabilities(
-        key,
-        sweep,
-        record._replace(theta=np.vstack((record.theta, sets))),
-        data.offsets,
-        parts.rows,
-    )
+    p = _product_probabilities(key, sweep, record, data, parts)
     total = np.bincount(parts.owner, p, minlength=n)
     return np.minimum(total / possible_mass(key, sweep, record, data), 1.0)
+
+
+def _product_probabilities(
+    key: Any, sweep: int, record: NewRecord, data: MixtureData, parts: Completions
+) -> Float64:
+    """Probability of each product of sets, (n_products,)."""
+    sets = parts.sets.astype(np.float32) @ record.theta
+    wide = record._replace(theta=np.vstack((record.theta, sets)))
+    return row_probabilities(key, sweep, wide, data.offsets, parts.rows)
 
 
 def possible_mass(key: Any, sweep: int, record: NewRecord, data: MixtureData) -> float:
     """Probability that a record is possible.
 
-    Exact for the records all of whose keys come from one component; the others are drawn. The last
-    answer is remembered: every state is asked about its cells and about their margins.
+    Exact for up to 11 keys, if few products of sets make up the possible cells. Otherwise exact for
+    the records all of whose keys come from one component, and the others are drawn.
     """
-    return _possible_mass(_State(key, sweep, record, data))
-
-
-class _State:
-    """What the probability depends on. Arrays of a state never change: the same ones are equal."""
-
-    def __init__(self, key: Any, sweep: int, record: NewRecord, data: MixtureData) -> None:
-        self.key, self.sweep, self.record, self.data = key, sweep, record, data
-
-    def __hash__(self) -> int:
-        return hash((*self.key.tolist(), self.sweep))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _State)
-            and self.sweep == other.sweep
-            and self.data is other.data
-            and self.record.theta is other.record.theta
-            and self.record.weights is other.record.weights
-            and np.array_equal(self.key, other.key)
-            and np.array_equal(self.record.alpha, other.record.alpha)
-        )
-
-
-@lru_cache(maxsize=1)
-def _possible_mass(state: _State) -> float:
-    key, sweep, record, data = state.key, state.sweep, state.record, state.data
     assert data.zeros is not None
+    if len(data.offsets) - 1 <= EXACT_KEYS:
+        parts = possible_products(data.zeros, data.offsets)
+        if parts is not None:
+            return max(float(_product_probabilities(key, sweep, record, data, parts).sum()), 1e-300)
     chance = truncation.chances(data.zeros, data, record.theta)[0]
     together = np.zeros(len(record.weights))
     for value, share in zip(record.alpha, record.alpha_weight, strict=True):

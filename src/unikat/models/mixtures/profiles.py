@@ -31,8 +31,9 @@ class ProfilePrior:
     Parameters
     ----------
     profile_concentration
-        c_j per level, c_j / n_j: a number from 1e-6 to 1e6 for all keys (the papers have 1), or
-        `"learned"`, one for each key.
+        c_j per level, c_j / n_j: a number from 1e-6 to 1e6 for all keys (the papers have 1);
+        `"learned"`, one for each key; or `"total"`, c_j = 1 whatever the number of levels (Hu,
+        Reiter and Wang 2018, section 2.1, with the empirical base).
     profile_base
         b_j: `"uniform"` over the levels; `"empirical"`, the levels' shares in the file, each
         raised by half a record; or `"learned"`, with a flat Dirichlet prior.
@@ -40,7 +41,7 @@ class ProfilePrior:
         Gamma prior of a learned c_j / n_j; each from 1e-6 to 1e6 (`options.PRIOR` says why).
     """
 
-    profile_concentration: float | Literal["learned"] = "learned"
+    profile_concentration: float | Literal["learned", "total"] = "learned"
     profile_base: Literal["uniform", "empirical", "learned"] = "learned"
     profile_shape: float = 1.0
     profile_rate: float = 1.0
@@ -48,15 +49,22 @@ class ProfilePrior:
     def __post_init__(self) -> None:
         """Check the options."""
         check_choice("profile_base", self.profile_base, BASES)
-        if self.profile_concentration != "learned":
-            check_numbers(self, {"profile_concentration": PRIOR}, also=", or 'learned'")
+        if self.profile_concentration not in ("learned", "total"):
+            also = ", or 'learned', or 'total'"
+            check_numbers(self, {"profile_concentration": PRIOR}, also=also)
         check_numbers(self, {"profile_shape": PRIOR, "profile_rate": PRIOR})
 
     def first_profile(self, data: MixtureData) -> Float64:
         """Dirichlet parameters c_j b_j at the start of a chain, (n_rows,)."""
         levels = np.diff(data.offsets)
         fixed = self.profile_concentration
-        per_level = self.profile_shape / self.profile_rate if fixed == "learned" else float(fixed)
+        per_level: float | Float64
+        if fixed == "learned":
+            per_level = self.profile_shape / self.profile_rate
+        elif fixed == "total":
+            per_level = np.repeat(1.0 / levels, levels)
+        else:
+            per_level = float(fixed)
         if self.profile_base == "uniform":
             return np.full(int(data.offsets[-1]), per_level)
         # A learned base starts at the empirical one, near which it ends.

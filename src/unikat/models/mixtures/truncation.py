@@ -78,7 +78,8 @@ def augmented(data: MixtureData, imputed: Int32, more: Int32) -> MixtureData:
     """
     n_cells, n = len(data.rows), len(data.record_cell)
     record_cell = np.concatenate((data.record_cell, np.empty(len(more), np.int32)))
-    record_cell[incomplete(data)] = n_cells + np.arange(len(imputed))
+    if len(imputed):
+        record_cell[incomplete(data)] = n_cells + np.arange(len(imputed))
     record_cell[n:] = n_cells + len(imputed) + np.arange(len(more))
     at_least = np.full(len(data.at_least), float(n))
     tokens = np.bincount((more >= 0).sum(axis=1), minlength=len(at_least) + 1)

@@ -16,7 +16,7 @@ from unikat.errors import DataError, SpecError, brief, listed, option
 from unikat.protection.numeric.methods import changed
 from unikat.protection.numeric.risk import NumericRisk, near, risk_of
 from unikat.protection.numeric.utility import Moments, NumericUtility, moments, utility_of
-from unikat.spec.numeric import Method, columns_named
+from unikat.spec.numeric import AS_IT_IS, Method, columns_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +67,8 @@ class NumericColumn:
     near_ranks: float
     """Share whose rank is within 1% of the records of that of the true ones."""
     kept: Moments
+    idle: tuple[str, ...] = ()
+    """Methods that changed no value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,12 +135,25 @@ def entries(
             named.append(name)
         found.append(Entry(tuple(map(read, names)), tuple(methods)))
     for entry in found:
-        _check(entry, named)
+        check_entry(entry, named)
     return found
 
 
-def _check(entry: Entry, named: Sequence[str]) -> None:
-    """Refuse methods that cannot be carried out on some columns, before the fit."""
+def check_entry(entry: Entry, named: Sequence[str] = ()) -> None:
+    """Refuse methods that cannot be carried out on some columns, before the fit.
+
+    Parameters
+    ----------
+    entry
+        The columns, of the records that are released.
+    named
+        Columns that are changed, by which nothing is grouped.
+
+    Raises
+    ------
+    SpecError, DataError
+        With the column and the method.
+    """
     for method in entry.methods:
         if both := [name for name in method.by if name in named]:
             raise SpecError(
@@ -205,17 +220,22 @@ def change(
         units, unit = _units(values, household)
         values = values[units]
         names = [crc32(one.name.encode()) for one in entry.columns]
+        idle: list[str] = []
         for number, method in enumerate(entry.methods):
             random = np.random.SeedSequence(seed or 0, spawn_key=(*names, number))
             by = _groups(table, method.by)[units]
-            values = changed(values, method, by, np.random.default_rng(random))
+            before = values
+            values = changed(before, method, by, np.random.default_rng(random))
+            if method.name != AS_IT_IS and np.array_equal(before, values, equal_nan=True):
+                idle.append(str(method))
         for one, column in zip(entry.columns, values[unit].T, strict=True):
             released = np.where(np.isfinite(one.values), one.rounded(column), np.nan)
             place = table.column_names.index(one.name)
             written = one.written(table.column(place), released)
             table = table.set_column(place, one.name, written)
             columns.append(released)
-            facts.append(_facts(one, entry, released, len(units) < len(unit)))
+            found = _facts(one, entry, released, len(units) < len(unit))
+            facts.append(replace(found, idle=tuple(idle)))
     true = np.column_stack([entry.values for entry in some])
     released = np.column_stack(columns)
     return table, NumericFacts(

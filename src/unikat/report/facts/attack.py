@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from unikat.report.facts.classics import InferredResult
 from unikat.spec.provenance import Provenance
 from unikat.synthesis.attacks.claims import Claims
+from unikat.synthesis.attacks.linkage import LinkFacts
+from unikat.synthesis.attacks.membership_model import BoundFacts
 from unikat.synthesis.attacks.posterior import PosteriorFacts
 from unikat.synthesis.attacks.run import AttackResult
 
@@ -19,6 +22,8 @@ class GeneratorFit:
     model: str
     converged: bool
     stop_reason: str
+    ties: str | None = None
+    """See `synthesis.FitSummary`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +56,22 @@ class AttackSummary:
     seed: int
     level: float
     attacks: tuple[AttackResult, ...]
-    claims: Claims
-    """τ of the synthetic files."""
+    claims: Claims | None
+    """τ of the synthetic files; None without them."""
     posterior: PosteriorFacts | None
     """The intruder who knows all persons but one; None if no model of the generator is named."""
     household_posterior: PosteriorFacts | None
     """The intruder who knows all households but one; None if the model is none of households."""
+    membership_bound: BoundFacts | None
+    """What no test of membership can exceed; None if no model of persons is named."""
+    inferred: dict[str, InferredResult] = field(default_factory=dict)
+    """What an intruder learns of each target that is no key, from the original and from all
+    synthetic files; empty where the size of the population is not known."""
     converged: bool
     """Whether all fits converged."""
     sentences: dict[str, str]
     provenance: Provenance
+    external: FileFacts | None = None
+    """The file that the original was linked with; None if synthetic files were attacked."""
+    linkage: LinkFacts | None = None
+    """What the engine found."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
+from unikat.data.table import CellTable
 from unikat.risk.estimate import RiskEstimate
 
 FEWEST_RECORDS = 10
@@ -71,21 +72,38 @@ def breakdowns(
         )
         for j, key in enumerate(table.layout.household_keys if table.layout else table.keys)
     ]
-    of_record, ones = table.record_cell, np.ones(table.n_records, np.int64)
-    keys = {key.name for key in table.keys}
-    found += [
-        _breakdown(
-            column.name,
-            False,
-            column.codes,
-            column.labels,
-            (ones, table.unique[of_record], r1[of_record]),
-            show_all,
-        )
-        for column in columns
-        if column.name not in keys
+    return (*found, *_by_columns(table, r1[table.record_cell], columns, show_all))
+
+
+def of_records(
+    table: CellTable, values: Float64, columns: Sequence[Column] = (), *, show_all: bool = False
+) -> tuple[Breakdown, ...]:
+    """Break any number of the records down as the risk, (n_records,), in the place of r1."""
+    if table.layout is not None:
+        return ()
+    keys = [
+        Column(name=key.name, codes=table.cells[table.record_cell, j], labels=key.labels)
+        for j, key in enumerate(table.keys)
     ]
-    return tuple(found)
+    others = _by_columns(table, values, columns, show_all)
+    return (*_by_columns(table, values, keys, show_all, are_keys=True), *others)
+
+
+def _by_columns(
+    table: CellTable,
+    values: Float64,
+    columns: Sequence[Column],
+    show_all: bool,
+    *,
+    are_keys: bool = False,
+) -> list[Breakdown]:
+    rows = np.ones(table.n_records, np.int64), table.unique[table.record_cell], values
+    keys = set() if are_keys else {key.name for key in table.keys}
+    return [
+        _breakdown(one.name, are_keys, one.codes, one.labels, rows, show_all)
+        for one in columns
+        if one.name not in keys
+    ]
 
 
 def _breakdown(
@@ -97,12 +115,7 @@ def _breakdown(
     show_all: bool,
 ) -> Breakdown:
     """Sum over rows by code; rows are counts, whether a row is a sample unique, and r1."""
-    counts, unique, r1 = rows
-    # Missing comes last.
-    place = np.where(codes < 0, len(labels), codes)
-    n_records = np.bincount(place, weights=counts, minlength=len(labels) + 1).astype(np.int64)
-    n_uniques = np.bincount(place[unique], weights=counts[unique], minlength=len(n_records))
-    tau1 = np.bincount(place, weights=counts * r1, minlength=len(n_records)).astype(np.float64)
+    n_records, n_uniques, tau1 = sums_by_level(codes, len(labels), rows)
     names = (*labels, MISSING)
 
     def facts(label: str, levels: Int64) -> LevelFacts:
@@ -122,6 +135,33 @@ def _breakdown(
         n_other=len(others),
         other=facts("other levels", others) if len(others) else None,
     )
+
+
+def sums_by_level(
+    codes: Int32, n_levels: int, rows: tuple[Int64, Bool, Float64]
+) -> tuple[Int64, Int64, Float64]:
+    """Sum records, sample uniques and r1 over rows, by level.
+
+    Parameters
+    ----------
+    codes
+        (n_rows,): level of each row, -1 where it is missing.
+    n_levels
+        Of the variable.
+    rows
+        Records of each row, whether it is a sample unique, and r1; (n_rows,) each.
+
+    Returns
+    -------
+    tuple
+        (n_levels + 1,) each; what is missing comes last.
+    """
+    counts, unique, r1 = rows
+    place = np.where(codes < 0, n_levels, codes)
+    n_records = np.bincount(place, weights=counts, minlength=n_levels + 1).astype(np.int64)
+    n_uniques = np.bincount(place[unique], weights=counts[unique], minlength=n_levels + 1)
+    tau1 = np.bincount(place, weights=counts * r1, minlength=n_levels + 1).astype(np.float64)
+    return n_records, n_uniques.astype(np.int64), tau1
 
 
 def _separated(

@@ -10,17 +10,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from unikat.errors import DataError, SpecError, brief, option, shown
+from unikat.errors import DataError, SpecError, brief, option, shown, why
 from unikat.files.json import json_text, parse_json
 from unikat.files.toml import read_bytes
-from unikat.risk.limits import Judged, Verdict
+from unikat.risk.limits import Judged, Verdict, together
 
 SCHEMA = "unikat.certificate/1"
 _LONGEST = 10_000_000
@@ -57,6 +57,13 @@ class LimitFacts:
     errors: float
     """Probability that his value of a key is wrong."""
     target: Judged
+
+
+def judged(limits: Sequence[LimitFacts], forbidden: Sequence[str]) -> Verdict:
+    """Return the verdict on what a policy asks for: limits, and columns that never leave."""
+    if forbidden:
+        return "not met"
+    return together(one.target for one in limits) or "met"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +104,12 @@ class Certificate:
     def text(self) -> str:
         """Write it, as the only text that is read again."""
         plain = json.dumps(self.content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return json_text(self.content | {"digest": hashlib.sha256(plain.encode()).hexdigest()})
+        return json_text(self.content | {"digest": hashlib.sha256(_bytes(plain)).hexdigest()})
+
+
+def _bytes(text: str) -> bytes:
+    # Half of a pair of surrogates stands in no text that was written here.
+    return text.encode(errors="surrogatepass")
 
 
 def read_certificate(path: Path) -> Certificate:
@@ -130,10 +142,20 @@ def read_certificate(path: Path) -> Certificate:
         ) from None
     except ValueError as error:
         raise SpecError(f"{name} is no certificate of unikat: {error}.") from None
-    if found.text().encode() != content:
+    if absent := [what for what in ("file", "policy") if what not in found.files]:
+        raise SpecError(
+            f"{name} has no digest of the {absent[0]} under files, which every certificate has. Do "
+            "not rely on it; check the file again."
+        )
+    if found.verdict != judged(found.limits, found.forbidden):
+        raise SpecError(
+            f"{name} contradicts itself: its verdict is not that of its limits. Do not rely on it; "
+            "check the file again."
+        )
+    if _bytes(found.text()) != content:
         raise DataError(
             f"{name} was changed after it was made: its content and its digest do not belong "
-            "together. Do not rely on it; ask for the certificate again, or check the file anew."
+            "together. Do not rely on it; ask for the certificate again, or check the file again."
         )
     return found
 
@@ -156,7 +178,11 @@ def digest_of(path: Path, salt: str | None = None) -> Digest:
                 made.update(piece)
                 size += len(piece)
     except (OSError, ValueError) as error:
-        raise DataError(f"Cannot read {brief(str(path))} to compute its SHA-256: {error}") from None
+        reason = why(error) if isinstance(error, OSError) else "its name is no name of a file"
+        raise DataError(
+            f"Cannot compute the SHA-256 of {brief(str(path))}: {reason}. Name a file that can be "
+            "read."
+        ) from None
     return Digest(name=path.name, size=size, sha256=made.hexdigest())
 
 

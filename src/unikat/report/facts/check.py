@@ -26,6 +26,8 @@ class CheckSummary:
     """Where its limits come from."""
     n_records: int | None
     """None where the policy names no key, so that no record was counted."""
+    n_incomplete: int
+    """Records in which a key is missing."""
     population_size: int | None
     """None if no limit asks for the population."""
     keys: tuple[str, ...]

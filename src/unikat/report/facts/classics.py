@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from unikat._typing import Float64
 from unikat.classics.table import Classics
 from unikat.data.table import CellTable
+from unikat.protection.learned import Learned
+from unikat.report.facts.breakdown import Breakdown, Column, of_records
+from unikat.risk.estimate import Summary
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)
 """Record risks from which records are counted."""
@@ -63,6 +67,66 @@ class SensitiveResult:
     recursive: int
     distance: float | None
     """t of t-closeness; None if no value is known."""
+    inferred: InferredResult | None = None
+    """What an intruder learns of it; None if it was not computed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferredResult:
+    """Inference of a sensitive variable of persons whose keys are known."""
+
+    n_records: int
+    """Records that show all keys."""
+    right: Summary
+    """Of these, those for which the best inference from the file is right."""
+    before: Summary
+    """Those for which the most frequent value of persons like these is right."""
+    gain: Summary
+    """The difference, which the file adds."""
+    by: tuple[GroupsOfGain, ...] = ()
+    """The expected gain by groups of records: by every key, and by the columns of `report.by`."""
+    released: ReleasedResult | None = None
+    """Of a file that was made of this one, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedResult:
+    """What an intruder infers who has a protected or synthetic file instead of this one."""
+
+    right: Summary
+    """Records for which the best inference from that file is right."""
+    gain: Summary
+    """What that file adds to the most frequent value; below 0 where it misleads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOfGain:
+    """Records with one level of a variable."""
+
+    label: str
+    n_records: int
+    gain: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupsOfGain:
+    """The expected gain by the levels of one variable; the numbers add up to those of the file."""
+
+    variable: str
+    levels: tuple[GroupOfGain, ...]
+    """Highest gain first; levels with few records are summed up, as where risk is broken down."""
+
+    @classmethod
+    def of(cls, found: Breakdown) -> GroupsOfGain:
+        """Take a breakdown of which the sum is the gain."""
+        levels = [*found.levels, *([] if found.other is None else [found.other])]
+        return cls(
+            variable=found.variable,
+            levels=tuple(
+                GroupOfGain(label=one.label, n_records=one.n_records, gain=one.tau1)
+                for one in levels
+            ),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +158,16 @@ class ClassicsResult:
     uniques: tuple[UniquesResult, ...]
 
 
-def classics_result(found: Classics, table: CellTable) -> ClassicsResult:
+def classics_result(
+    found: Classics,
+    table: CellTable,
+    learned: Sequence[Learned] = (),
+    by: Sequence[Column] = (),
+    *,
+    show_all: bool = False,
+) -> ClassicsResult:
     """Bring the classic measures into the form of `result.json`."""
+    inferred = {one.name: inferred_result(one, table, by, show_all) for one in learned}
     anonymity, suda = found.anonymity, found.suda
     n_msu = np.zeros(found.suda_largest) if suda is None else suda.n_msu.sum(axis=0)
     return ClassicsResult(
@@ -125,6 +197,7 @@ def classics_result(found: Classics, table: CellTable) -> ClassicsResult:
                 entropy=float(one.diversity.entropy.min()),
                 recursive=int(one.diversity.recursive.min()),
                 distance=_known(one.closeness.largest),
+                inferred=inferred.get(one.name),
             )
             for one in found.sensitive
         ),
@@ -138,6 +211,22 @@ def classics_result(found: Classics, table: CellTable) -> ClassicsResult:
             )
             for one in found.uniques
         ),
+    )
+
+
+def inferred_result(
+    found: Learned, table: CellTable, by: Sequence[Column] = (), show_all: bool = False
+) -> InferredResult:
+    """Bring what is learned of a sensitive variable into the form of the results."""
+    told = found.released
+    groups = of_records(table, np.nan_to_num(found.record_gain), by, show_all=show_all)
+    return InferredResult(
+        n_records=found.n_records,
+        right=found.right,
+        before=found.before,
+        gain=found.gain,
+        by=tuple(map(GroupsOfGain.of, groups)),
+        released=None if told is None else ReleasedResult(right=told.right, gain=told.gain),
     )
 
 

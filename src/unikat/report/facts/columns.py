@@ -25,6 +25,10 @@ class LeftOver:
     """Those that are counted: exact measurements are not."""
     without: RiskWith
     """Of who knows the keys alone, in the same way: complete records."""
+    n_records: int = 0
+    """Released records that are counted: those that show all keys."""
+    n_hidden: int = 0
+    """The others, of which a key is missing or suppressed."""
     together: RiskWith | None
     """Of who knows all columns; None if there is one at most."""
 

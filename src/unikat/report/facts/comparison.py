@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 from math import nan
 from typing import Any
 
+from unikat.data.grouping import HouseholdSample
 from unikat.data.table import CellTable
+from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.models.base import Uncertainty
 from unikat.models.named import Named
+from unikat.report.facts.households import HouseholdsFacts
 from unikat.report.facts.result import SampleFacts, sample_facts
 from unikat.report.facts.taken import taken
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
@@ -99,6 +102,20 @@ class ComparisonSummary:
     provenance: Provenance
     zeros: ZerosFacts | None = None
     """Impossible combinations; None if none were declared."""
+    households: HouseholdsFacts | None = None
+    """What a household is, where they are the units."""
+
+    @property
+    def unit(self) -> Unit:
+        """What is at risk."""
+        return RECORD if self.households is None else HOUSEHOLD
+
+    @property
+    def n_left_out(self) -> int:
+        """Units of the file that were left out because they break a rule."""
+        if self.households is not None:
+            return self.households.n_left_out
+        return 0 if self.zeros is None else self.zeros.n_dropped
 
 
 def comparison_facts(
@@ -108,6 +125,7 @@ def comparison_facts(
     spec: ComparisonSpec,
     provenance: Provenance,
     handled: Handled | None = None,
+    households: HouseholdSample | None = None,
 ) -> ComparisonSummary:
     """Bring a comparison into the form of `summary.json`; `named` are the models in its order."""
     fewest = min(
@@ -134,6 +152,7 @@ def comparison_facts(
         sentences={},
         provenance=provenance,
         zeros=zeros_facts(handled),
+        households=None if table.layout is None else HouseholdsFacts.of(table, households),
     )
 
 

@@ -6,13 +6,17 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from unikat.data.grouping import HouseholdSample
 from unikat.data.table import CellTable
+from unikat.data.units import HOUSEHOLD, RECORD, Unit
+from unikat.report.facts.households import HouseholdsFacts
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
-from unikat.spec.evaluation import EvaluationSpec
+from unikat.spec.evaluation import SECOND_SAMPLE, EvaluationSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.designs import Population
 from unikat.studies.evaluate import Evaluation, Study
-from unikat.studies.scores import ModelScore, summarise_fits
+from unikat.studies.pooled import ModelScore, summarise_fits
+from unikat.studies.side_by_side import SynthesizerScore, summarise_synthetic
 from unikat.zeros.conflicts import Handled
 
 SCHEMA = "unikat.evaluation/1"
@@ -46,6 +50,8 @@ class StudyFacts(Study):
     household: tuple[str, ...]
     """Columns that together identify the household, where whole households were drawn."""
     models: tuple[str, ...]
+    synthesizers: tuple[str, ...] = ()
+    """Generators of synthetic files, without those of others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +83,24 @@ class EvaluationSummary:
     """Spent sampling, all fits together."""
     population: PopulationFacts
     study: StudyFacts
+    others: tuple[str, ...] = ()
+    """Formulas and other programs, whose results stand after those of the models."""
     results: tuple[ModelScore, ...]
-    """One entry per size and model."""
+    """One entry per size and model, and then those of the formulas."""
+    synthesizers: tuple[SynthesizerScore, ...] = ()
+    """One entry per size and generator of synthetic files; those of others come last."""
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...]
     provenance: Provenance
     zeros: ZerosFacts | None = None
     """Impossible combinations; None if none were declared."""
+    households: HouseholdsFacts | None = None
+    """What a household is, where they are the units."""
+
+    @property
+    def unit(self) -> Unit:
+        """What was drawn and is at risk."""
+        return RECORD if self.households is None else HOUSEHOLD
 
 
 def evaluation_facts(
@@ -92,21 +109,25 @@ def evaluation_facts(
     spec: EvaluationSpec,
     provenance: Provenance,
     handled: Handled | None = None,
+    households: HouseholdSample | None = None,
 ) -> EvaluationSummary:
     """Bring an evaluation into the form of `summary.json`."""
     table, study, scores = population.table, evaluation.study, evaluation.scores
+    told, synthetic = evaluation.told, evaluation.synthetic
+    made = [one for one in synthetic if one.model in evaluation.synthesizers]
+    fitted = [*scores, *made]
     failures = tuple(
         Failure(model=score.model, n=score.n, repeat=score.repeat, message=score.error)
-        for score in scores
+        for score in fitted
         if score.error is not None
     )
-    n_unconverged = sum(score.error is None and not score.converged for score in scores)
+    n_unconverged = sum(score.error is None and not score.converged for score in fitted)
     facts = PopulationFacts(
         data=spec.data.name,
         n_units=population.n_units,
         n_cells=table.n_cells,
         n_uniques=int((table.counts == 1).sum()),
-        n_keys=table.n_keys,
+        n_keys=len(table.variables),
         keys=spec.keys,
         missing=table.missing,
         n_incomplete=_n_incomplete(table),
@@ -117,27 +138,34 @@ def evaluation_facts(
         size=spec.size,
         household=spec.household,
         models=evaluation.models,
+        synthesizers=evaluation.synthesizers,
     )
+    n_labels = len(evaluation.models) + len(study.formulas) + len(evaluation.synthesizers)
     return EvaluationSummary(
         schema=SCHEMA,
         seed=study.seed,
         complete=evaluation.complete,
         converged=not n_unconverged,
-        n_fits=len(study.sizes) * study.repeats * len(evaluation.models),
-        n_done=len(scores),
+        n_fits=len(study.sizes) * study.repeats * n_labels,
+        n_done=len(fitted),
         n_failed=len(failures),
         n_unconverged=n_unconverged,
-        seconds=round(sum(score.seconds or 0.0 for score in scores), 3),
+        seconds=round(sum(score.seconds or 0.0 for score in fitted), 3),
         population=facts,
         study=asked,
-        results=summarise_fits(scores),
+        others=tuple(dict.fromkeys([*study.formulas, *(one.model for one in told)])),
+        results=summarise_fits([*scores, *told], study.level),
+        synthesizers=summarise_synthetic(synthetic, SECOND_SAMPLE, study.level),
         failures=failures,
         warnings=(),
         provenance=provenance,
         zeros=zeros_facts(handled),
+        households=None if table.layout is None else HouseholdsFacts.of(table, households),
     )
 
 
 def _n_incomplete(table: CellTable) -> int:
+    if table.layout is not None:
+        return int(table.counts[table.layout.missing(table.cells).any(axis=1)].sum())
     missing = [-1 if key.missing_level is None else key.missing_level for key in table.keys]
     return int(table.counts[(table.cells == np.array(missing)).any(axis=1)].sum())

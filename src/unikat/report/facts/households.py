@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from unikat.risk.estimate import RiskEstimate, Summary, summary_of
 from unikat.risk.households import INDEPENDENT
 
 if TYPE_CHECKING:
+    from unikat.data import CellTable
     from unikat.data.grouping import HouseholdSample
     from unikat.zeros.household_conflicts import HouseholdConflicts
 
@@ -39,8 +40,8 @@ class HouseholdRuleFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HouseholdsResult:
-    """How many households are unique, in the sample and in the population."""
+class HouseholdsFacts:
+    """The households of a file, where they are the units."""
 
     n_households: int
     n_persons: int
@@ -51,56 +52,63 @@ class HouseholdsResult:
     person_keys: tuple[str, ...]
     head_apart: bool
     """The head's keys are keys of the household, and the head is not among the members."""
+    rules: tuple[HouseholdRuleFacts, ...] = ()
+    n_left_out: int = 0
+    """Households left out because they break a rule."""
+
+    @classmethod
+    def of(cls, table: CellTable, sample: HouseholdSample | None, **more: Any) -> Self:
+        """Describe a table of households; `sample` is None where it was not read from a file."""
+        layout = table.layout
+        assert layout is not None
+        conflicts = None if sample is None else sample.conflicts
+        return cls(
+            n_households=table.n_records,
+            n_persons=int(((table.cells[:, 0] + 1) * table.counts).sum()),
+            n_unique=table.n_uniques,
+            population_households=table.n_units,
+            household_keys=tuple(key.name for key in layout.household_keys),
+            person_keys=tuple(key.name for key in layout.person_keys),
+            head_apart=layout.head_apart,
+            rules=() if conflicts is None else _rules(conflicts),
+            n_left_out=0 if conflicts is None else len(conflicts.broken) - table.n_records,
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class HouseholdsResult(HouseholdsFacts):
+    """How many households are unique, in the sample and in the population."""
+
     tau1: Summary
     tau2: Summary
     tau1_independent: Summary | None
     """τ1 if the members of a household were independent of each other; None if not computed."""
     tau2_independent: Summary | None
     by_size: tuple[SizeFacts, ...]
-    rules: tuple[HouseholdRuleFacts, ...] = ()
-    n_left_out: int = 0
-    """Households left out because they break a rule."""
 
 
 def households_result(
     estimate: RiskEstimate, sample: HouseholdSample | None
 ) -> HouseholdsResult | None:
     """Say how many households are unique; None if the units are persons."""
-    table = estimate.table
-    if table.layout is None:
+    if estimate.table.layout is None:
         return None
-    layout = table.layout
-    conflicts = None if sample is None else sample.conflicts
     independent: dict[str, Any] = dict.fromkeys(INDEPENDENT)
     if estimate.draws is not None:
         for name in INDEPENDENT:
             if name in estimate.draws.scalars:
                 kept = estimate.draws.retained(name)
                 independent[name] = summary_of(kept, estimate.tau1.level, diagnose(kept))
-    left_out = 0
-    if sample is not None:
-        left_out = 0 if conflicts is None else len(conflicts.broken) - table.n_records
-    return HouseholdsResult(
-        n_households=table.n_records,
-        n_persons=_n_persons(estimate),
-        n_unique=table.n_uniques,
-        population_households=table.n_units,
-        household_keys=tuple(key.name for key in layout.household_keys),
-        person_keys=tuple(key.name for key in layout.person_keys),
-        head_apart=layout.head_apart,
+    return HouseholdsResult.of(
+        estimate.table,
+        sample,
         tau1=estimate.tau1,
         tau2=estimate.tau2,
         tau1_independent=independent[INDEPENDENT[0]],
         tau2_independent=independent[INDEPENDENT[1]],
         by_size=_by_size(estimate),
-        rules=() if conflicts is None else _rules(conflicts),
-        n_left_out=left_out,
     )
-
-
-def _n_persons(estimate: RiskEstimate) -> int:
-    table = estimate.table
-    return int(((table.cells[:, 0] + 1) * table.counts).sum())
 
 
 def _by_size(estimate: RiskEstimate) -> tuple[SizeFacts, ...]:

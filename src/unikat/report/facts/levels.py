@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from unikat.data.keys import Key
-from unikat.data.structure import Kind, Why, structure_of
+from unikat.data.structure import Kind, Structure, Why, structure_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,14 @@ class LevelsFacts:
     @classmethod
     def of(cls, key: Key) -> Self:
         """Find the kind of a key's levels."""
-        found = structure_of(key)
+        return cls.of_structure(key.name, structure_of(key))
+
+    @classmethod
+    def of_structure(cls, name: str, found: Structure) -> Self:
+        """Describe the kind of the levels of a key of a name."""
         tree = found.tree
         return cls(
-            name=key.name,
+            name=name,
             kind=found.kind,
             why=found.why,
             system="" if tree is None else tree.name,

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Literal, Self
 
+import numpy as np
+
+from unikat.data.households import agreeing_households
+from unikat.data.patterns import agreeing, summed
 from unikat.data.table import CellTable
 from unikat.protection.numeric.change import NumericFacts
 from unikat.protection.perturbed import CorrectMatches, Links
+from unikat.protection.refit_rules import RefitRules
 from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
+from unikat.report.facts.classics import InferredResult
 from unikat.report.facts.columns import ColumnFacts, LeftOver
 from unikat.report.facts.committee import KeyShares, bins
 from unikat.report.facts.levels import LevelsFacts
@@ -30,6 +36,10 @@ class RiskFacts:
 
     n_uniques: int
     """Sample uniques: complete records, where missing keys are integrated over."""
+    n_alone: int | None = None
+    """Records that no other is known to agree with in what they show, incomplete ones among them:
+    `tau1` and `tau2` are about these, so that they may be above `n_uniques`. None where no value is
+    missing: these are the sample uniques."""
     smallest: int
     """Records in the smallest combination of keys."""
     tau1: Summary
@@ -51,6 +61,7 @@ class RiskFacts:
             drawn = bins(found.draws.retained(name))
         return cls(
             n_uniques=table.n_uniques,
+            n_alone=_n_alone(table) if found.tau1_shown else None,
             smallest=int(smallest(table)),
             tau1=found.tau1_shown or found.tau1,
             tau2=found.tau2_shown or found.tau2,
@@ -63,10 +74,22 @@ class RiskFacts:
         """Return the risk of a file with suppressed or perturbed values, and count its records."""
         return cls(
             n_uniques=table.n_uniques,
+            n_alone=found.n_uniques if table.incomplete.any() else None,
             smallest=int(smallest(table)),
             tau1=found.tau1,
             tau2=found.tau2,
         )
+
+
+def _n_alone(table: CellTable) -> int:
+    """Released records that no other surely agrees with: its values, as far as they are shown."""
+    cells, layout = table.cells, table.layout
+    if layout is None:
+        pairs = agreeing(cells, cells, table.n_levels)
+    else:
+        pairs = agreeing_households(layout, cells, cells)
+    agree = summed(pairs, table.released[:, None].astype(np.float64), len(cells))[:, 0]
+    return int(((agree == 1.0) & (table.released == 1)).sum())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +113,9 @@ class PlanFacts:
     utility: Utility
     """What it keeps of tables."""
     chosen: bool
+    perturb: str | None = None
+    """What is perturbed besides, as `--pram` takes it; None if nothing is, or in the released file
+    alone."""
     suppress: str | None = None
     """The rule by which values are suppressed besides; None if none are, or in the released file
     alone."""
@@ -211,10 +237,15 @@ class ProtectionSummary:
     """Records, or households where these are the units."""
     households: bool
     """A unit is a household."""
+    household_rules: RefitRules | None
+    """Rules of impossible households; None without any."""
     share: float
     """Of the records (or households), that is released."""
     n_released: int
     """Rows of the protected file."""
+    policy: Literal["checked", "not checked"] | None
+    """Whether the protected file is checked by the policy that scenarios are of; None without one.
+    """
     n_not_assessed: int
     """Rows of the protected file that were left out of the assessment, since they break a rule."""
     population_size: int
@@ -263,6 +294,8 @@ class ProtectionSummary:
     """Every other column of the file: its role, with the reason, and what was done to it."""
     left_over: LeftOver | None
     """The risk with all columns that are copied; None if none is."""
+    inferred: dict[str, InferredResult] = field(default_factory=dict)
+    """What an intruder learns about each sensitive column, from the file and the protected one."""
     suppression: SuppressionFacts | None
     """None if nothing was to be suppressed."""
     keys: tuple[KeyShares, ...]

@@ -25,7 +25,9 @@ from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, MarginResult, design_result, margin_results
 from unikat.report.facts.households import HouseholdsResult, households_result
+from unikat.report.facts.linkage import LinkageResult
 from unikat.report.facts.registry import THRESHOLDS, RegistryResult
+from unikat.report.facts.release import ReleaseResult
 from unikat.report.facts.sensitivity import SensitivityFacts, sensitivity
 from unikat.report.facts.supplements import NO_SUPPLEMENTS, Supplements
 from unikat.report.facts.taken import taken
@@ -220,8 +222,13 @@ class Result(RiskSummary):
     """Known counts of the population; empty without them."""
     registry: RegistryResult | None = None
     """Risk of a registry's records; None if there is no registry."""
+    release: ReleaseResult | None = None
+    """Risk of who has another release of the same persons, too; None if there is none. All other
+    numbers are then by the keys of both, as if every record were linked right."""
     classics: ClassicsResult | None = None
     """The classic measures; None if they were not asked for."""
+    linkage: LinkageResult | None = None
+    """Links of an intruder whose keys have errors; None if they were not asked for."""
     stage: Stage = "final"
     """`preliminary` while a model is being selected: the answer of the first candidate."""
     breakdowns: tuple[Breakdown, ...] = ()
@@ -292,7 +299,9 @@ def assessment_facts(
         design=design_result(table, spec.design, None if draws is None else draws.model),
         margins=margin_results(table),
         registry=supplements.registry_result(spec),
-        classics=supplements.classics_result(table),
+        release=supplements.release,
+        classics=supplements.classics_result(table, spec.report.show_small_cells),
+        linkage=supplements.linkage_result(table),
         stage=stage,
         breakdowns=breakdowns(estimate, supplements.columns, show_all=spec.report.show_small_cells),
         threshold=_judged(spec.report.threshold, estimate),

@@ -14,9 +14,13 @@ from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.interrupts import interruptible
+from unikat.protection.learned import Learned
+from unikat.protection.linkage import Linkage
 from unikat.report.facts.breakdown import Column
 from unikat.report.facts.classics import ClassicsResult, classics_result, columns
+from unikat.report.facts.linkage import LinkageResult, linkage_result
 from unikat.report.facts.registry import RegistryResult, registry_result
+from unikat.report.facts.release import ReleaseResult
 from unikat.risk.registry import RegistryRisk
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.missing import Code
@@ -29,7 +33,13 @@ class Supplements:
     """Registry risk, classic measures and breakdown columns; None or empty if not asked for."""
 
     registry: RegistryRisk | None = None
+    release: ReleaseResult | None = None
+    """Risk of who has another release, too."""
     classics: Classics | None = None
+    learned: tuple[Learned, ...] = ()
+    """What an intruder learns about the sensitive variables of the classic measures."""
+    linkage: Linkage | None = None
+    """Links of an intruder whose keys have errors."""
     households: HouseholdSample | None = None
     """The households of the file, where they are the units."""
     columns: tuple[Column, ...] = ()
@@ -41,13 +51,28 @@ class Supplements:
             return None
         return registry_result(self.registry, spec.registry.path)
 
-    def classics_result(self, table: CellTable) -> ClassicsResult | None:
+    def classics_result(self, table: CellTable, show_all: bool) -> ClassicsResult | None:
         """Return the part of `result.json` on the classic measures."""
-        return None if self.classics is None else classics_result(self.classics, table)
+        if self.classics is None:
+            return None
+        return classics_result(self.classics, table, self.learned, self.columns, show_all=show_all)
+
+    def linkage_result(self, table: CellTable) -> LinkageResult | None:
+        """Return the part of `result.json` on links by keys with errors."""
+        return None if self.linkage is None else linkage_result(self.linkage, table)
 
     def record_columns(self, table: CellTable) -> dict[str, Float64]:
         """Further columns of `records.parquet`, each (n_records,)."""
-        return {} if self.classics is None else columns(self.classics, table)
+        found = {} if self.linkage is None else {"link": self.linkage.record_correct}
+        if self.classics is None:
+            return found
+        found |= columns(self.classics, table)
+        for one in self.learned:
+            found |= {
+                f"inferred_{one.name}": one.record_right,
+                f"inferred_gain_{one.name}": one.record_gain,
+            }
+        return found
 
 
 NO_SUPPLEMENTS = Supplements()

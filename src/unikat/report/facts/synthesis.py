@@ -36,6 +36,8 @@ class FitSummary(SamplingRecord):
     model: str
     method: str | None
     """How households were drawn; None of persons."""
+    ties: str | None
+    """`head` where values of members depend on the head's, else `none`; None of persons."""
 
 
 @dataclass(frozen=True, kw_only=True)

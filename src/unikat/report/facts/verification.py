@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from unikat.protection.compared import KeyChange
 from unikat.protection.perturbed import CorrectMatches
+from unikat.report.facts.classics import InferredResult
 from unikat.report.facts.protection import RiskFacts
 from unikat.risk.limits import Judged, Verdict
 from unikat.spec.provenance import Provenance
@@ -50,6 +51,8 @@ class VerifySummary:
     """Columns that tell more of a key than the protected key shows, each with the key."""
     identifying: tuple[str, ...]
     """Copied columns with a value of its own for nearly every record."""
+    inferred: dict[str, InferredResult] = field(default_factory=dict)
+    """What an intruder learns about each sensitive variable, from both files."""
     model: str
     converged: bool
     """Whether all fits converged."""

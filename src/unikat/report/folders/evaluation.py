@@ -3,6 +3,8 @@
 | file | what it is |
 |---|---|
 | `evaluation.parquet` | one row per sample and model |
+| `samples.parquet` | with `--leaderboard` or `--synthesizers`: which rows each sample has |
+| `synthesizers.parquet` | with `--synthesizers`: one row per synthetic file |
 | `summary.json` | bias, error, coverage and record-level scores of every model and size |
 | `evaluation.html` | the page |
 | `evaluation.toml` | the study as run |
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,7 +24,10 @@ from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders.folder import not_understood
 from unikat.report.folders.parquet import labelled
 from unikat.spec.kinds import EVALUATE
+from unikat.studies.designs import Population
+from unikat.studies.evaluate import Study, sample_of
 from unikat.studies.scores import FitScore
+from unikat.synthesis.utility import ORDERS
 
 _MEASURES = ("tau1", "tau2", "tau1_expected", "tau2_expected")
 _PARTS = ("mean", "median", "lower", "upper")
@@ -53,12 +59,54 @@ def read_samples(folder: Path) -> pa.Table:
     raise not_understood(path, ValueError())
 
 
+def rows_table(population: Population, study: Study) -> pa.Table:
+    """Return the rows of `samples.parquet`: which rows of the file, from 1, each sample has."""
+    parts = []
+    for n in study.sizes:
+        for repeat in range(1, study.repeats + 1):
+            sample = sample_of(population, study, n, repeat)
+            drawn = np.empty(0, np.int64) if sample is None else sample.units + 1
+            same = {"n": np.full(len(drawn), n), "repeat": np.full(len(drawn), repeat)}
+            parts.append(pa.table({**same, "row": drawn}))
+    return pa.concat_tables(parts)
+
+
+def files_table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:
+    """Return the rows of `synthesizers.parquet`, one per synthetic file."""
+    whole, real = pa.int64(), pa.float64()
+    counts = ("n_records", "reproduced", "reproduced_alone", "claims", "true_claims")
+    schema = pa.schema(
+        [("synthesizer", pa.string())]
+        + [(name, whole) for name in ("n", "repeat", "n_drawn", "n_uniques", "tau1_true", *counts)]
+        + [(f"distance_{order}", real) for order in ORDERS]
+        + [("inferred", real), ("converged", pa.bool_()), ("seconds", real), ("error", pa.string())]
+    )
+    rows = []
+    for score in scores:
+        row: dict[str, object] = {"synthesizer": score.model}
+        row |= {name: getattr(score, name) for name in schema.names if hasattr(score, name)}
+        found = score.synthetic
+        if found is not None:
+            row |= {name: getattr(found, name) for name in (*counts, "inferred")}
+            row |= {f"distance_{i}": value for i, value in enumerate(found.distances, 1)}
+        else:
+            row["converged"] = None
+        rows.append({**row, "tau1_true": int(score.tau1_true)})
+    labels = labelled(
+        schema, summary.schema, summary.provenance, state="complete", value=summary.complete
+    )
+    return pa.Table.from_pylist(rows, schema=labels)
+
+
 def _row(score: FitScore) -> dict[str, object]:
     row: dict[str, object] = {}
     for name in _schema().names:
         measure, _, part = name.rpartition("_")
-        found = getattr(score, measure) if measure in _MEASURES and part in _PARTS else score
-        row[name] = None if found is None else getattr(found, part if found is not score else name)
+        if measure in _MEASURES and part in _PARTS:
+            found = getattr(score, measure) or getattr(score, f"{measure}_point", None)
+            row[name] = getattr(found, part, None)
+        else:
+            row[name] = getattr(score, name)
     row["converged"] = None if score.error is not None else score.converged
     return row
 

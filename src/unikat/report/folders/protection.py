@@ -48,6 +48,7 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
             "chosen": plan.chosen,
             "share": plan.share,
             "lost": plan.lost,
+            "perturb": plan.perturb,
             "suppress": plan.suppress,
             "n_suppressed": plan.n_suppressed,
             "n_uniques": plan.risk.n_uniques,
@@ -70,6 +71,7 @@ def plans_table(summary: ProtectionSummary) -> pa.Table:
         pa.field("chosen", pa.bool_()),
         pa.field("share", pa.float64()),
         pa.field("lost", pa.float64()),
+        pa.field("perturb", pa.string()),
         pa.field("suppress", pa.string()),
         pa.field("n_suppressed", pa.int64()),
         pa.field("n_uniques", pa.int64()),
@@ -84,7 +86,8 @@ def writers(
     assert summary.file is not None
 
     def write_protected(path: Path) -> None:
-        write_records(path, made.table, source, made.labels, letters=made.letters)
+        sampled = summary.share < 1.0
+        write_records(path, made.table, source, made.labels, letters=made.letters, sampled=sampled)
 
     plan_file, plans_file = PROTECT.others[:2]
     others: dict[str, Callable[[Path], None]] = {summary.file: write_protected}

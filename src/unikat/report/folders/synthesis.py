@@ -45,6 +45,7 @@ def fit_beside(path: Path | None) -> GeneratorFit | None:
             model=str(fit["model"]),
             converged=fit["converged"] is True,
             stop_reason=str(fit["stop_reason"]),
+            ties="head" if fit.get("ties") == "head" else None,
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

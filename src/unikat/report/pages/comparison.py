@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from unikat.report.facts.comparison import ComparisonSummary, ModelFacts, PathFacts
 from unikat.report.facts.zeros import ZerosFacts
@@ -12,8 +13,9 @@ from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.fitted import facts_in_line
 from unikat.report.pages.template import fill
 from unikat.report.text import comparison
+from unikat.report.text.households import described
 from unikat.report.text.numbers import level, listed
-from unikat.report.text.words import say
+from unikat.report.text.words import nouns, say
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.provenance import Provenance
 from unikat.studies.path import SIZES
@@ -47,6 +49,12 @@ class ComparisonPage:
     level: str
     """Probability of the intervals, such as 95%."""
     zeros: ZerosFacts | None
+    households_said: str
+    """What a household is; empty where the units are persons."""
+    unit: Any
+    """The words for the units (`nouns`)."""
+    left_out: bool
+    """Units of the file were left out, because they break a rule."""
     provenance: Provenance
     command: str
     """What repeats the comparison."""
@@ -73,6 +81,9 @@ def context(summary: ComparisonSummary) -> ComparisonPage:
         ],
         level=level(summary.level),
         zeros=summary.zeros,
+        households_said=described(summary.households),
+        unit=nouns(summary.unit),
+        left_out=summary.n_left_out > 0,
         provenance=summary.provenance,
         command=ComparisonSpec.again(),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from unikat.report.facts.evaluation import EvaluationSummary, Failure
 from unikat.report.facts.zeros import ZerosFacts
@@ -11,22 +12,21 @@ from unikat.report.pages import evaluation_figures as figures
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.template import fill
 from unikat.report.text import evaluation
+from unikat.report.text.households import described
 from unikat.report.text.numbers import level
-from unikat.report.text.words import say
+from unikat.report.text.words import nouns, say
 from unikat.spec.evaluation import EvaluationSpec
 from unikat.spec.provenance import Provenance
-from unikat.studies.scores import (
-    N_CUTOFFS,
-    SUMMARIES,
-    UNSAFE_CUTOFFS,
-    CutoffScore,
-    ModelScore,
-    UnsafeScore,
-)
+from unikat.studies.pooled import CutoffScore, ModelScore, UnsafeScore
+from unikat.studies.scores import N_CUTOFFS, SUMMARIES, UNSAFE_CUTOFFS
 
 _CUTOFFS = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Cut-offs of the table."""
 _MOST_FAILURES = 50
+
+
+Classified: TypeAlias = tuple[tuple[str, str, tuple[UnsafeScore, ...]], ...]
+"""Errors at the cut-offs, by model and summary of F."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class SizePart:
     r2: Drawing
     at: tuple[tuple[str, tuple[CutoffScore, ...]], ...]
     """The table's cut-offs, by model."""
-    unsafe: tuple[tuple[str, str, tuple[UnsafeScore, ...]], ...]
-    """The cut-offs of the table of unsafe records, by model and summary of F."""
+    unsafe: tuple[tuple[str, Classified], ...]
+    """Caption and rows of the tables of unsafe records and of unsafe cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,8 @@ class EvaluationPage:
     """All of that."""
     parts: Sequence[SizePart]
     """Figures and tables by sample size."""
+    generators: Sequence[tuple[int, Drawing]]
+    """Sample size, and the figure of the generators of synthetic files."""
     cutoffs: Sequence[float]
     """Cut-offs of the table of false negatives and false positives."""
     unsafe_cutoffs: Sequence[float]
@@ -72,6 +74,10 @@ class EvaluationPage:
     level: str
     """Probability of the intervals, such as 95%."""
     zeros: ZerosFacts | None
+    households_said: str
+    """What a household is; empty where the units are persons."""
+    unit: Any
+    """The words for the units (`nouns`)."""
     provenance: Provenance
     command: str
     """What repeats the evaluation."""
@@ -92,12 +98,18 @@ def context(summary: EvaluationSummary, rows: Sequence[figures.Row]) -> Evaluati
         state=evaluation.state(summary),
         finished=summary.converged and summary.complete and not summary.n_failed,
         parts=[_part(n, summary, rows) for n in _sizes(summary)],
+        generators=[
+            (n, figures.generators([one for one in summary.synthesizers if one.n == n]))
+            for n in sorted({one.n for one in summary.synthesizers if one.n_samples})
+        ],
         cutoffs=_CUTOFFS,
         unsafe_cutoffs=UNSAFE_CUTOFFS,
         failures=summary.failures[:_MOST_FAILURES],
-        design=evaluation.design(summary.study),
+        design=evaluation.design(summary),
         level=level(summary.study.level),
         zeros=summary.zeros,
+        households_said=described(summary.households),
+        unit=nouns(summary.unit),
         provenance=summary.provenance,
         command=EvaluationSpec.again(),
     )
@@ -108,7 +120,11 @@ def _sizes(summary: EvaluationSummary) -> list[int]:
 
 
 def _part(n: int, summary: EvaluationSummary, rows: Sequence[figures.Row]) -> SizePart:
-    results = tuple(one for one in summary.results if one.n == n and one.n_samples)
+    results = tuple(
+        one
+        for one in summary.results
+        if one.n == n and one.n_samples and one.model not in summary.others
+    )
     fits = [row for row in rows if row["n"] == n]
     places = [round(cutoff * N_CUTOFFS) for cutoff in _CUTOFFS]
     return SizePart(
@@ -122,9 +138,22 @@ def _part(n: int, summary: EvaluationSummary, rows: Sequence[figures.Row]) -> Si
         r2=figures.calibration(results, "r2"),
         at=tuple((one.model, tuple(one.cutoffs[i] for i in places)) for one in results),
         unsafe=tuple(
-            (one.model, summary, at)
-            for one in results
-            for summary in SUMMARIES
-            if (at := tuple(error for error in one.unsafe if error.summary == summary))
+            (caption, found)
+            for caption, scores in (
+                ("unsafe_records", [one.unsafe for one in results]),
+                ("unsafe_cells", [one.unsafe_cells for one in results]),
+            )
+            if (found := _classified(results, scores))
         ),
+    )
+
+
+def _classified(
+    results: Sequence[ModelScore], scores: Sequence[tuple[UnsafeScore, ...]]
+) -> Classified:
+    return tuple(
+        (one.model, summary, at)
+        for one, errors in zip(results, scores, strict=True)
+        for summary in SUMMARIES
+        if (at := tuple(error for error in errors if error.summary == summary))
     )

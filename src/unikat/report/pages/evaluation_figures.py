@@ -10,10 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from unikat.report.pages.canvas import Canvas, drawing, line_height, span
+from unikat.report.pages.canvas import Canvas, drawing, line_height, span, ticks
 from unikat.report.text.numbers import percent
 from unikat.report.text.words import say
-from unikat.studies.scores import N_CUTOFFS, CutoffScore, GroupScore, ModelScore, holds
+from unikat.studies.pooled import CutoffScore, GroupScore, ModelScore, holds
+from unikat.studies.scores import N_CUTOFFS
+from unikat.studies.side_by_side import SynthesizerScore
 
 Row: TypeAlias = Mapping[str, Any]
 """A row of `evaluation.parquet`."""
@@ -29,7 +31,7 @@ def errors(canvas: Canvas, rows: Sequence[Row], measure: str, name: str) -> None
     """Draw estimate minus true value with its interval, a line per sample, a block per model."""
     blocks: dict[str, list[tuple[float, float, float, bool]]] = {}
     for row in rows:
-        if row[f"{measure}_mean"] is not None:
+        if row[f"{measure}_lower"] is not None:
             true = row[f"{measure}_true"]
             lower, centre, upper = (row[f"{measure}_{part}"] for part in ("lower", "mean", "upper"))
             ends = (lower - true, centre - true, upper - true)
@@ -135,6 +137,37 @@ def _curve(
     places = [(canvas.x(x), canvas.y(y)) for x, y in points if x is not None and y is not None]
     if places:
         canvas.path(places, f"chain curve chain-{i % N_COLOURS}{kind}", tip)
+
+
+@drawing
+def generators(canvas: Canvas, results: Sequence[SynthesizerScore]) -> None:
+    """Draw the share of reproduced sample uniques of each generator against its distance."""
+    points = [
+        (i, one, one.distance, one.reproduced.mean)
+        for i, one in enumerate(results)
+        if one.distance is not None and one.reproduced is not None
+    ]
+    for i, one, _, _ in points:
+        y = canvas.cursor + line_height("label") / 2
+        canvas.dot((15, y), 5.0, f"dot dot-{i % N_COLOURS}", one.synthesizer)
+        canvas.name(one.synthesizer, 36, canvas.width - 38, kind="label")
+    canvas.cursor += 12
+    most = max([0.05, *(share for *_, share in points)])
+    marks = ticks(0.0, 1.1 * most, 5)
+    canvas.y_margin(marks)
+    canvas.right -= 10
+    low, high = span([(1.0,), [distance for *_, distance, _ in points]], 0.08, 0.05)
+    canvas.x_range, canvas.y_range = (low, high), (0.0, 1.1 * most)
+    canvas.area(274)
+    canvas.y_axis(marks)
+    for i, one, distance, share in points:
+        tip = say("figures.generators.at", one=one)
+        canvas.dot((canvas.x(distance), canvas.y(share)), 6.0, f"dot dot-{i % N_COLOURS}", tip)
+    canvas.x_axis(ticks(low, high, 5), say("figures.generators.axis"))
+    canvas.describe(
+        say("figures.generators.title"),
+        [say("figures.generators.at", one=one) for _, one, _, _ in points],
+    )
 
 
 def _square(canvas: Canvas, results: Sequence[ModelScore]) -> None:

@@ -188,14 +188,17 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
 
 
 @drawing
-def record_risks(canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD) -> None:
-    """Draw how many units have which r1."""
+def record_risks(
+    canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD, words: str = "records"
+) -> None:
+    """Draw how many units have which r1, or what else from 0 to 1 the words are about."""
+    said = f"figures.{words}"
     ends = [significant(i / len(histogram)) for i in range(len(histogram) + 1)]
     counts = [
-        say("figures.records.bin", low=low, high=high, n=count)
+        say(f"{said}.bin", low=low, high=high, n=count)
         for low, high, count in zip(ends[:-1], ends[1:], histogram, strict=True)
     ]
-    canvas.describe(say("figures.records.title", unit=unit), [f"{'; '.join(counts)}."])
+    canvas.describe(say(f"{said}.title", unit=unit), [f"{'; '.join(counts)}."])
     if canvas.narrow and len(histogram) % 2 == 0:
         histogram = [a + b for a, b in zip(histogram[::2], histogram[1::2], strict=True)]
     n_bins = len(histogram)
@@ -208,8 +211,8 @@ def record_risks(canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD) 
     canvas.y_margin(marks)
     if first:
         below = significant(1 / n_bins)
-        words = say("figures.records.not_drawn", unit=unit, n=histogram[0], below=below)
-        canvas.words(words, at=canvas.right, anchor="end")
+        left_out = say(f"{said}.not_drawn", unit=unit, n=histogram[0], below=below)
+        canvas.words(left_out, at=canvas.right, anchor="end")
     step = (canvas.right - canvas.left) / len(drawn)
     # All bars or none: a bar without its number would look like one without records.
     numbered = all(text_width(number(count), "tiny") <= step for count in drawn)
@@ -219,13 +222,13 @@ def record_risks(canvas: Canvas, histogram: Sequence[int], unit: Unit = RECORD) 
     for i, count in enumerate(drawn, start=first):
         x, y = canvas.x(i / n_bins), canvas.y(count)
         low, high = i / n_bins, (i + 1) / n_bins
-        tip = say("figures.records.bar", unit=unit, low=low, high=high, n=count)
+        tip = say(f"{said}.bar", unit=unit, low=low, high=high, n=count)
         box = (x + 1, y, step - 2, canvas.bottom - y)
         canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
         if count and numbered:
             canvas.text(x + step / 2, y - 4, number(count), kind="tiny")
     shares = [tick for tick in (0, 0.2, 0.4, 0.6, 0.8, 1.0) if tick >= canvas.x_range[0]]
-    canvas.x_axis(shares, say("figures.records.axis", unit=unit))
+    canvas.x_axis(shares, say(f"{said}.axis", unit=unit))
 
 
 @drawing

@@ -14,6 +14,7 @@ from unikat.report.text.columns import column_rows
 from unikat.report.text.numeric import linkage_rows, numeric_rows
 from unikat.report.text.plan_words import plan_words
 from unikat.report.text.protection import (
+    LEAD,
     beyond,
     joined_rows,
     plan_rows,
@@ -28,19 +29,6 @@ from unikat.report.text.words import say
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
-
-_LEAD = (
-    "hidden",
-    "plan",
-    "households",
-    "sampled",
-    "suppression",
-    "perturbation",
-    "matches",
-    "numeric",
-    "refit",
-)
-"""Sentences that stand first, by their place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +90,7 @@ def render(summary: ProtectionSummary) -> str:
         summary=summary,
         frontier=frontier(summary),
         plans=plan_rows(summary)[1:],
-        lead=" ".join(said[place] for place in _LEAD if place in said),
+        lead=" ".join(said[place] for place in LEAD if place in said),
         stages=[say(f"pages.side.{stage}", beyond=beyond(summary)) for stage, _ in sides],
         sides=risk_rows([side for _, side in sides], households=summary.households),
         tables=table_rows(summary)[1:],

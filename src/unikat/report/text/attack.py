@@ -9,14 +9,18 @@ from textwrap import wrap
 from typing import Any
 
 from unikat.report.facts.attack import AttackSummary
+from unikat.report.text import linked
+from unikat.report.text.classics import inferred_sentences
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import between, columns, listed, percent
 from unikat.report.text.words import capital, say
 from unikat.synthesis.attacks import households
-from unikat.synthesis.attacks.posterior import NAME as ONE_UNKNOWN
+from unikat.synthesis.attacks.claims import Claims
+from unikat.synthesis.attacks.membership_model import BoundFacts
+from unikat.synthesis.attacks.persons import NAME as ONE_UNKNOWN
 from unikat.synthesis.attacks.posterior import PosteriorFacts
 from unikat.synthesis.attacks.rates import Rate
-from unikat.synthesis.attacks.run import AttackResult
+from unikat.synthesis.attacks.run import OF_HOUSEHOLDS, AttackResult
 
 _FOUND = {
     ONE_UNKNOWN: "one_unknown",
@@ -74,30 +78,38 @@ def excess_shown(excess: Rate) -> tuple[str, str]:
 
 def terminal_lines(summary: AttackSummary) -> list[str]:
     """Return the answer and the table for the terminal."""
+    if summary.linkage is not None:
+        return linked.terminal_lines(summary)
     said = summary.sentences
     rows = [head(), *(row(result) for result in summary.attacks)]
     lines = [*wrap(said["answer"], width=88), "", *columns(rows), ""]
     if said["generator"]:
         lines += wrap(say("attack.generator.warning", text=said["generator"]), width=88)
-    for name in ("baseline", "claims", "household_posterior", "posterior"):
+    for name in (
+        "baseline",
+        "membership",
+        "claims",
+        "inferred",
+        "household_posterior",
+        "posterior",
+    ):
         lines += wrap(said[name], width=88)
     return lines
 
 
 def explained(summary: AttackSummary) -> AttackSummary:
     """Add the sentences: the answer, its limits, and one for each attack, by its place."""
+    if summary.linkage is not None:
+        return linked.explained(summary)
     said = {
         "answer": _answer(summary),
         "generator": _generator(summary),
         "baseline": _baseline(summary),
-        "claims": _claims(summary),
-        **{
-            name: "" if facts is None else _posterior(facts)
-            for name, facts in (
-                ("household_posterior", summary.household_posterior),
-                ("posterior", summary.posterior),
-            )
-        },
+        "claims": "" if summary.claims is None else _claims(summary.claims),
+        "inferred": inferred_sentences(summary.inferred),
+        "membership": _membership(summary),
+        "household_posterior": _household_posterior(summary),
+        "posterior": "" if summary.posterior is None else _posterior(summary.posterior),
     }
     for place, result in enumerate(summary.attacks):
         said[f"attacks.{place}"] = _sentence(summary, result)
@@ -132,6 +144,37 @@ def _baseline(summary: AttackSummary) -> str:
     return say("attack.base.control", n=n, n_records=n_records, by_chance=by_chance)
 
 
+def _membership(summary: AttackSummary) -> str:
+    """Say if a person can be told to be in the original, by the test of fewest false alarms."""
+    tests = [result for result in summary.attacks if result.kind in ("even", "false alarms")]
+    if not tests:
+        return say("attack.membership.unknown")
+    bound = "" if summary.membership_bound is None else bound_said(summary.membership_bound, tests)
+    found = [one for one in tests if one.found]
+    if not found:
+        return " ".join(filter(None, [say("attack.membership.not_found", n=len(tests)), bound]))
+    # Who is sure of few persons knows more than who is right a little more often about all.
+    best = min(found, key=lambda one: (one.baseline.value, -one.rate.lower))
+    sentence = _sentence(summary, best)
+    who = "of_households" if best.name.endswith(OF_HOUSEHOLDS) else "found"
+    return " ".join(filter(None, [say(f"attack.membership.{who}", sentence=sentence), bound]))
+
+
+def bound_said(facts: BoundFacts, tests: Sequence[AttackResult]) -> str:
+    """Say what no test can exceed of files that the model has drawn, and if one does."""
+    beyond = [
+        one
+        for one in tests
+        if not one.name.endswith(OF_HOUSEHOLDS)
+        and one.rate.lower
+        > (facts.pairs if one.kind == "even" else one.baseline.value + facts.advantage)
+    ]
+    names = listed([title(one) for one in beyond]) if beyond else ""
+    return say(
+        "attack.membership.bound", beyond and "attack.membership.beyond", facts=facts, names=names
+    )
+
+
 def _generator(summary: AttackSummary) -> str:
     """Warn of files that were made by a fit that has not converged."""
     failed = [one.fit for one in summary.synthetic if one.fit and not one.fit.converged]
@@ -148,9 +191,8 @@ def _generator(summary: AttackSummary) -> str:
     )
 
 
-def _claims(summary: AttackSummary) -> str:
+def _claims(claims: Claims) -> str:
     """Say what an intruder claims who takes a synthetic file for real, and what of it is true."""
-    claims = summary.claims
     files = claims.by_file
     tau1 = [file.tau1 for file in files if file.tau1 is not None]
     true = [file.true for file in files if file.true is not None]
@@ -178,6 +220,15 @@ def _mean(found: Sequence[Any], name: str) -> Any:
     return sum(getattr(one, name) or 0 for one in found) / max(len(found), 1)
 
 
+def _household_posterior(summary: AttackSummary) -> str:
+    """Say what is learned of households; and of which files nobody knows if it is right."""
+    if summary.household_posterior is None:
+        return ""
+    unknown = [one.name for one in summary.synthetic if one.fit is None]
+    doubt = [say("attack.ties_unknown", n=len(unknown), names=listed(unknown))] if unknown else []
+    return " ".join([_posterior(summary.household_posterior), *doubt])
+
+
 def _posterior(facts: PosteriorFacts) -> str:
     """Say what the attack with all other records known is based on."""
     kind = facts.unit if facts.unit in ("household", "person") else "combination"
@@ -202,6 +253,8 @@ def _sentence(summary: AttackSummary, result: AttackResult) -> str:
         name = "single_one_key" if one_key else "single"
     elif name == "attribute disclosure" and result.target in summary.keys:
         name = "attribute disclosure of a key"
+    elif result.kind == "false alarms":
+        name = f"{name}_at"
     value = interval = ""
     if result.excess is None:
         left = "attack.excess.impossible"
@@ -215,6 +268,7 @@ def _sentence(summary: AttackSummary, result: AttackResult) -> str:
             f"attack.found.{name}",
             share=f"{percent(result.rate.value)} ({span(result.rate)})",
             target=result.target,
+            baseline=result.baseline.value,
             link=summary.link,
             n=round(result.n),
         ),

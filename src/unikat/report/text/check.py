@@ -26,6 +26,10 @@ def explained(found: CheckSummary) -> CheckSummary:
         "columns": _columns(found),
         "certificate": say(f"check.certificate.{'file' if 'file' in found.files else 'none'}"),
     }
+    if found.n_records is not None:
+        said["how"] = say("check.counted" if found.risk is None else "check.modelled")
+    if found.n_incomplete:
+        said["missing"] = say("check.missing")
     if any(one.errors for one in found.limits):
         said["errors"] = say("check.errors")
     if found.left_out:
@@ -53,7 +57,6 @@ def verdict_of(found: CheckSummary) -> VerdictText:
 def _answer(found: CheckSummary) -> str:
     if found.n_records is None:
         return say("check.columns_alone", policy=found.policy)
-    counted = say("check.counted" if found.risk is None else "check.modelled")
     risk = ""
     if found.risk is not None:
         risk = say(
@@ -62,12 +65,13 @@ def _answer(found: CheckSummary) -> str:
             tau1=estimated(found.risk.tau1.mean, found.risk.tau1),
         )
     answer = say("check.answer", n=found.n_records, policy=found.policy)
-    return " ".join(filter(None, (risk, answer, counted)))
+    return " ".join(filter(None, (risk, answer)))
 
 
 def _columns(found: CheckSummary) -> str:
     known = "check.never" if found.n_never and not found.forbidden else ""
-    return say(known, "check.others", n=found.n_never, columns=some(found.columns, 12))
+    others = found.columns and "check.others"
+    return say(known, others, n=found.n_never, columns=some(found.columns, 12))
 
 
 def limit_rows(found: CheckSummary | Certificate) -> list[tuple[str, ...]]:
@@ -101,6 +105,7 @@ def certified_lines(found: Certificate, compared: Sequence[str]) -> list[str]:
         say(f"check.certified.{found.verdict}", policy=found.policy),
         say("check.certified.same", files=some(names, 3)),
         *([say("check.certified.others", files=some(others, 3))] if others else []),
+        *([say("check.left_out", keys=some(found.left_out, 8))] if found.left_out else []),
         say("check.certified.made", found=found),
         say("check.certified.unsigned"),
     ]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from unikat.report.facts.classics import (
     AnonymityResult,
     ClassicsResult,
+    InferredResult,
     PerRecordResult,
     SudaResult,
     UniquesResult,
 )
 from unikat.report.text import track_record
 from unikat.report.text.language import known
-from unikat.report.text.numbers import estimated, number, significant
+from unikat.report.text.numbers import estimated, listed, number, significant
 from unikat.report.text.sentences import at_risk
 from unikat.report.text.words import counted, say
 
@@ -48,7 +49,36 @@ def rows(result: ClassicsResult | None) -> list[Row]:
         codes = "classics.diversity.said", f"classics.diversity.{told}"
         said = say(*codes, one=one, recursion=result.recursion)
         table.append(_row("diversity", said, one=one))
+        if one.inferred is not None:
+            said = inferred_sentence(one.name, one.inferred)
+            table.append(_row("inferred", said, one=one, found=one.inferred))
     return table + [_uniques_row(one) for one in result.uniques]
+
+
+def inferred_sentences(found: Mapping[str, InferredResult]) -> str:
+    """Say what an intruder learns of each sensitive variable; empty if of none."""
+    return " ".join(inferred_sentence(name, one) for name, one in found.items())
+
+
+def inferred_sentence(name: str, found: InferredResult) -> str:
+    """Say what an intruder learns of a sensitive variable, of whom most, and from which file."""
+    # Of each variable the group of which most is learned, the most first.
+    first = [(one.variable, one.levels[0]) for one in found.by if len(one.levels) > 1]
+    first.sort(key=lambda one: -one[1].gain)
+    groups = listed(
+        [say("classics.inferred.group", variable=variable, one=one) for variable, one in first[:2]]
+    )
+    released = found.released is not None
+    misled = found.released is not None and found.released.gain.upper < 0.0
+    return say(
+        "classics.inferred.said",
+        found.gain.mean >= 1.0 and groups and "classics.inferred.groups",
+        released and "classics.inferred.released",
+        misled and "classics.inferred.misled",
+        one={"name": name},
+        found=found,
+        groups=groups,
+    )
 
 
 def _row(part: str, said: str, **facts: Any) -> Row:

@@ -38,27 +38,32 @@ def named(columns: Sequence[ColumnFacts]) -> str:
 def proposed_words(columns: Sequence[ColumnFacts]) -> tuple[str, ...]:
     """Say what would be done to the columns that are no keys, before anything is fitted."""
     removed = [one for one in columns if one.action == "removed"]
+    proposed = [one for one in removed if one.reason != "told"]
     linked = [one for one in columns if one.action == "as_key"]
     said = (
-        removed
-        and say("columns.would_remove", names=named(removed), option=_overrule(removed[0].name)),
+        removed and say("columns.would_remove", names=named(removed)),
+        proposed and say("columns.overrule", option=_overrule(proposed[0].name)),
         linked and say("columns.linked", names=named(linked)),
         *_others(columns),
     )
     return tuple(sentence for sentence in said if sentence)
 
 
-def columns_sentence(columns: Sequence[ColumnFacts]) -> str:
-    """Say what was done to the columns that are no keys."""
+def columns_sentence(columns: Sequence[ColumnFacts], *, remedies: bool = True) -> str:
+    """Say what was done to the columns that are no keys, and how to have it otherwise."""
     if not columns:
         return say("columns.nothing")
     removed = [one for one in columns if one.action == "removed"]
-    recoded = [one for one in columns if one.action in ("recoded", "suppressed")]
+    proposed = [one for one in removed if one.reason != "told"]
+    recoded = [one for one in columns if one.action == "recoded"]
+    suppressed = [one for one in columns if one.action == "suppressed"]
     copied = [one for one in columns if one.action == "copied"]
     said = (
-        removed and say("columns.removed", names=named(removed), option=_overrule(removed[0].name)),
+        removed and say("columns.removed", names=named(removed)),
+        remedies and proposed and say("columns.overrule", option=_overrule(proposed[0].name)),
         recoded and say("columns.recoded", names=named(recoded)),
-        *_others(columns),
+        suppressed and say("columns.suppressed", names=named(suppressed)),
+        *_others(columns, remedies=remedies),
         copied and say("columns.copied", n=len(copied)),
     )
     return " ".join(sentence for sentence in said if sentence)
@@ -79,6 +84,8 @@ def left_over_sentence(columns: Sequence[ColumnFacts], left: LeftOver | None) ->
     return say(
         "columns.left_over",
         together and together.tau1 and "columns.with_all",
+        left.n_hidden and "columns.hidden",
+        left=left,
         without=left.without.tau1.mean,
         names=listed(most),
         n=left.n_columns,
@@ -86,13 +93,14 @@ def left_over_sentence(columns: Sequence[ColumnFacts], left: LeftOver | None) ->
     )
 
 
-def _others(columns: Sequence[ColumnFacts]) -> tuple[str, ...]:
+def _others(columns: Sequence[ColumnFacts], *, remedies: bool = True) -> tuple[str, ...]:
     renumbered = [one.name for one in columns if one.action == "renumbered"]
     exact = [one.name for one in columns if one.reason == "continuous" and one.action == "copied"]
     return (
         say(bool(renumbered) and "columns.renumbered", names=some(renumbered, _MOST)),
         say(
             bool(exact) and "columns.continuous",
+            bool(exact) and remedies and "columns.round",
             names=some(exact, _MOST),
             option=option("numeric", f"{exact[0]}: microaggregate(5)") if exact else "",
         ),

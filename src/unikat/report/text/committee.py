@@ -67,16 +67,20 @@ def _of_protection(found: ProtectionSummary) -> Told:
     asked = [one.target.limit for one in found.scenarios] or (
         [found.target.limit] if found.target else []
     )
+    file = _short(found.data or say("committee.frame"))
     question = say(
         f"committee.question.{'limits' if asked else 'risk'}",
-        file=_short(found.data or say("committee.frame")),
+        file=_short(found.file or file),
+        original=file,
         limits=some([named(one) for one in dict.fromkeys(asked)], 3),
     )
     done = [said[place] for place in _DONE if place in said]
+    if found.scenarios and found.perturbation is not None:
+        done.append(say("committee.limits_before"))
+    unconverged = say("protection.warning.unconverged")
     rows = [_key_row(found, one) for one in found.keys]
     if len(rows) > MOST_KEYS:
         done.append(say("committee.more_keys", n=len(rows) - MOST_KEYS))
-    file = _short(found.data or say("committee.frame"))
     return Told(
         title=say("committee.title.protection", file=file),
         question=question,
@@ -89,10 +93,16 @@ def _of_protection(found: ProtectionSummary) -> Told:
         limits=_fitting(picked[1:], MOST_LIMITS),
         done=[say("committee.lost", lost=found.lost), *done],
         keys=rows[:MOST_KEYS],
-        left=_some(found.warnings, [said[one] for one in ("columns", "left_over") if one in said]),
-        assumptions=_assumptions(
-            found.population_size, [one.name for one in found.keys], found.model, found.level
+        left=_some(
+            [one for one in found.warnings if one != unconverged],
+            [text for one in ("columns_done", "left_over") if (text := said.get(one))],
         ),
+        assumptions=[
+            *([unconverged] if unconverged in found.warnings else []),
+            *_assumptions(
+                found.population_size, [one.name for one in found.keys], found.model, found.level
+            ),
+        ],
     )
 
 
@@ -107,16 +117,21 @@ def _of_check(found: CheckSummary) -> Told:
         title=say("committee.title.check", file=file),
         question=say("committee.question.policy", file=file, policy=_short(found.policy)),
         verdict=check.verdict_of(found),
-        answer=said["answer"],
+        answer=" ".join(said[place] for place in ("answer", "how") if place in said),
         sides=[] if found.risk is None else [say("committee.file")],
         risks=[] if found.risk is None else [found.risk],
         rows=[] if found.risk is None else protection.risk_rows([found.risk]),
         limits_head=[say(f"check.column.{name}") for name in check.HEAD] if rows else (),
         limits=_fitting(rows, 2 * MOST_LIMITS),
-        done=[said[place] for place in ("errors", "left_out") if place in said],
+        done=[said["left_out"]] if "left_out" in said else [],
         keys=[],
-        left=_some(found.warnings, [said["columns"], said["certificate"]]),
-        assumptions=_assumptions(found.population_size, found.keys, found.model, found.level),
+        left=[said["columns"]],
+        assumptions=[
+            *found.warnings,
+            *(said[place] for place in ("errors", "missing") if place in said),
+            *_assumptions(found.population_size, found.keys, found.model, found.level),
+            said["certificate"],
+        ],
     )
 
 
@@ -143,6 +158,11 @@ def _key_row(found: ProtectionSummary, one: KeyShares) -> KeyRow:
     if (done := plan.recodings.get(one.name)) is not None:
         title, n_groups = plan.titles.get(one.name, ""), plan.n_groups.get(one.name)
         words = key_words("", done, title=title, n_groups=n_groups)
+    changed = () if found.perturbation is None else found.perturbation.keys
+    for key in changed:
+        if key.name == one.name:
+            method = say("committee.perturbed", one=key)
+            words = f"{words}; {method}" if done is not None else method
     before = sum(share > 0.0 for share in one.before)
     after = sum(share > 0.0 for _, share in one.after)
     cost = say("committee.cost.levels", before=before, after=after)

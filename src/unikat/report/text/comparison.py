@@ -49,7 +49,7 @@ def explained(summary: ComparisonSummary) -> ComparisonSummary:
 
 def _sentences(summary: ComparisonSummary) -> dict[str, str]:
     """Return what the numbers of the comparison mean, by their names in `summary.json`."""
-    risky = at_risk(summary.sample)
+    risky = at_risk(summary.sample, summary.unit)
     said = {
         "answer": answer(summary),
         "evidence": evidence(summary),
@@ -87,7 +87,7 @@ def answer(summary: ComparisonSummary) -> str:
         which = "same" if number(medians[0]) == number(medians[-1]) else "between"
     said = say(
         f"comparison.answer.{which}",
-        at_risk=at_risk(summary.sample),
+        at_risk=at_risk(summary.sample, summary.unit),
         models=models,
         level=level(summary.level),
         every=listed([f"{model.model} {number(model.tau1.median)}" for model in summary.models]),
@@ -129,7 +129,7 @@ def _tau1(summary: ComparisonSummary) -> str:
     return say(
         "comparison.tau1.defined",
         covering and "comparison.tau1.covering",
-        at_risk=at_risk(summary.sample),
+        at_risk=at_risk(summary.sample, summary.unit),
         covering=listed(covering or [""]),
     )
 
@@ -234,7 +234,7 @@ def held_out(summary: ComparisonSummary) -> str:
     """Explain the held-out log score."""
     score = summary.models[0].held_out
     how = "none" if score is None else "explained"
-    return say(f"comparison.held_out.{how}", score=score, sample=summary.sample)
+    return say(f"comparison.held_out.{how}", unit=summary.unit, score=score, sample=summary.sample)
 
 
 def path_question(path: PathFacts) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unikat.report.facts.households import HouseholdsResult
+from unikat.report.facts.households import HouseholdsFacts, HouseholdsResult
 from unikat.report.facts.result import Result
 from unikat.report.text.numbers import some
 from unikat.report.text.words import say
@@ -23,17 +23,30 @@ def sentences(result: Result) -> Mapping[str, str]:
     if found.tau1_independent is not None:
         said["households.tau1_independent"] = independent(found)
     if found.rules:
-        said["households.rules"] = say(
-            "households.rule" if len(found.rules) == 1 else "households.rules",
-            found.n_left_out and "households.left_out",
-            found=found,
-            n=len(found.rules),
-            part=found.n_left_out / max(found.n_left_out + found.n_households, 1),
-        )
+        said["households.rules"] = rules(found)
     return said
 
 
-def assessed(found: HouseholdsResult) -> str:
+def described(found: HouseholdsFacts | None) -> str:
+    """Say what a household is and what is impossible; nothing where the units are persons."""
+    if found is None:
+        return ""
+    parts = [assessed(found), say("households.size"), rules(found) if found.rules else ""]
+    return " ".join(part for part in parts if part)
+
+
+def rules(found: HouseholdsFacts) -> str:
+    """Say how many rules there are, and how many households were left out for them."""
+    return say(
+        "households.rule" if len(found.rules) == 1 else "households.rules",
+        found.n_left_out and "households.left_out",
+        found=found,
+        n=len(found.rules),
+        part=found.n_left_out / max(found.n_left_out + found.n_households, 1),
+    )
+
+
+def assessed(found: HouseholdsFacts) -> str:
     """Say what was taken as known of a household."""
     own = [name for name in found.household_keys if name != "size"]
     keys = say("households.size_and", own=some(own, 6)) if own else say("households.size_alone")

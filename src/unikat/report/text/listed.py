@@ -212,6 +212,9 @@ def _synthesized(found: Numbers) -> Figures:
 def _attacked(found: Numbers) -> Figures:
     yield "Records", _number(found["original"]["n_records"])
     yield "Key variables", _number(len(found["keys"]))
+    if links := found.get("linkage"):
+        yield "Records linked", _number(links["accepted"][0]["n_links"])
+        return
     yield "Synthetic files", _number(len(found["synthetic"]))
     for one in found["attacks"]:
         of = f"{one['name']}, {one['target']}" if one["target"] else one["name"]
@@ -278,7 +281,7 @@ _KINDS = {
     ),
     "attack": _Reader(
         lambda it: it["original"]["name"],
-        lambda it: [it["claims"]["model"]],
+        lambda it: [it["claims"]["model"]] if it["claims"] else [],
         _said("answer"),
         _attacked,
     ),

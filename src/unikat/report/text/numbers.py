@@ -158,8 +158,8 @@ def listed(names: Sequence[str]) -> str:
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
     """
-    if len(names) == 1:
-        return names[0]
+    if len(names) < 2:
+        return "".join(names)
     return f"{', '.join(names[:-1])} {_wording('and')} {names[-1]}"
 
 

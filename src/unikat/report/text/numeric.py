@@ -58,6 +58,7 @@ def warnings(found: NumericFacts) -> tuple[str, ...]:
             ("labelled", one.n_labelled),
             ("emptied", one.n_emptied),
             ("unchanged", not one.n_changed and one.methods != (AS_IT_IS,)),
+            ("idle", one.n_changed and one.idle),
         )
         if told
     )

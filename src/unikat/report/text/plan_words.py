@@ -36,6 +36,8 @@ def plan_words(plan: PlanFacts, *, unchanged: bool = False) -> str:
         said.append(say("protection.key.unchanged", keys=some(plan.unchanged, 12)))
     if plan.share < 1.0:
         said.insert(0, say("protection.key.sampled", share=plan.share))
+    if plan.perturb is not None:
+        said.append(say("protection.key.perturbing", what=plan.perturb))
     if plan.suppress is not None:
         rule, n = named(plan.suppress), plan.n_suppressed
         said.append(say("protection.key.suppressing", rule=rule, n=n))

@@ -15,6 +15,7 @@ from unikat.report.facts.protection import (
     RiskFacts,
 )
 from unikat.report.text import numeric
+from unikat.report.text.classics import inferred_sentences
 from unikat.report.text.columns import columns_sentence, left_over_sentence
 from unikat.report.text.declared import copied_words, made_valid_words
 from unikat.report.text.language import wording
@@ -32,6 +33,20 @@ from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, 
 from unikat.report.text.words import changed, say
 from unikat.spec.limits import Limit
 from unikat.spec.models import AUTO
+from unikat.spec.recodings import LEFT_OUT
+
+LEAD = (
+    "hidden",
+    "plan",
+    "households",
+    "sampled",
+    "suppression",
+    "perturbation",
+    "matches",
+    "numeric",
+    "refit",
+)
+"""Sentences that stand first on the page and in the terminal, by their place."""
 
 
 def explained(found: ProtectionSummary) -> ProtectionSummary:
@@ -52,13 +67,18 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
             by=say(shown and "protection.by_shown"),
             lost=found.lost,
         ),
-        "plan": speak("protection.plan", plan=plan_words(found.chosen, unchanged=True)),
+        "plan": speak(
+            "protection.plan",
+            _has_signs(found) and "protection.signs",
+            plan=plan_words(_as_released(found), unchanged=True),
+        ),
         "lost": speak("protection.lost"),
         "tables": speak(
             "protection.tables",
             f"protection.tables_{'suppressed' if found.suppression else 'file'}",
         ),
         "columns": columns_sentence(found.other_columns),
+        "columns_done": columns_sentence(found.other_columns, remedies=False),
         "left_over": left_over_sentence(found.other_columns, found.left_over),
         "levels": say(
             "protection.levels",
@@ -66,6 +86,8 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
             assumed=assumed_words(found.levels),
         ),
     }
+    if found.inferred:
+        said["inferred"] = inferred_sentences(found.inferred)
     if not found.keys_stay and (found.perturbation is None or found.chosen.recodings):
         # Perturbed values are not taken for true: without recoding nothing was fitted again.
         fitted = "recoded" if found.perturbation else "protected"
@@ -90,20 +112,38 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
         said |= _perturbed(found, found.perturbation)
     if found.searched and found.model == AUTO:
         said["search"] = f"{said['search']} {speak('protection.selection', trials=SEARCHED)}"
+    if any(plan.perturb for plan in found.plans):
+        said["search"] = f"{said['search']} {speak('protection.perturbing')}"
     if any(plan.suppress for plan in found.plans):
         said["search"] = f"{said['search']} {speak('protection.suppressing')}"
     if found.households:
-        said["households"] = speak("protection.households")
+        rules = found.household_rules
+        said["households"] = say(
+            "protection.households",
+            rules is not None and "protection.household_rules",
+            found=found,
+            rules=rules,
+        )
     if found.share < 1.0:
         said["sampled"] = speak("protection.sampled")
     if found.suppression is not None:
+        # The error of `auto` was seen to cover it; no other model's was.
+        by_risk = Limit.of(found.suppression.rule).plain == "r1"
         said["suppression"] = say(
-            "protection.suppression",
+            f"protection.suppression{'_households' if found.households else ''}",
+            by_risk and found.model != AUTO and "protection.suppression_chosen",
             "assessment.published.counted",
             what=found.suppression,
             rule=named(found.suppression.rule),
         )
     return said
+
+
+def _as_released(found: ProtectionSummary) -> PlanFacts:
+    """The plan; a key that is perturbed besides is not as in the file."""
+    others = () if found.perturbation is None else [one.name for one in found.perturbation.keys]
+    unchanged = tuple(name for name in found.chosen.unchanged if name not in others)
+    return replace(found.chosen, unchanged=unchanged)
 
 
 def stopped_early(n_plans: int, n_looked_at: int, lost: float, least_lost: float) -> str:
@@ -149,7 +189,11 @@ def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
         known = "in_sample" if one.in_sample else "keys"
         knows = say(f"protection.knows.{known}", keys=", ".join(one.keys))
         bound = Limit.of(one.target.limit).bound
-        measures = (apart(value, bound) for value in (one.before, one.after, one.refit))
+        after = one.after
+        if found.perturbation is not None and one.target.value is not None:
+            # Of the perturbed file.
+            after = one.target.value
+        measures = (apart(value, bound) for value in (one.before, after, one.refit))
         rows.append((one.name, knows, named(one.target.limit), *measures, one.target.verdict))
     return rows
 
@@ -176,6 +220,17 @@ def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, s
     return said
 
 
+def _has_signs(found: ProtectionSummary) -> bool:
+    """Whether groups of numbers are written with signs in the file, and told in words."""
+    rules = (one.action.partition("(")[0] for one in found.columns)
+    return any(rule in ("top", "bottom", "cut") for rule in rules)
+
+
+def _idle_rules(found: ProtectionSummary) -> set[str]:
+    """Rules that were told, which may do nothing; a search takes none that does not."""
+    return {one.action for one in found.columns if found.told} - {"as it is", LEFT_OUT}
+
+
 def _warnings(found: ProtectionSummary) -> tuple[str, ...]:
     what = found.perturbation
     codes = (
@@ -183,8 +238,11 @@ def _warnings(found: ProtectionSummary) -> tuple[str, ...]:
         what is not None and not what.n_records and "unchanged",
         not found.agrees and "disagrees",
         found.n_not_assessed and "not_assessed",
+        found.policy and f"policy.{found.policy}",
     )
+    idle = [one for one in found.columns if one.action in _idle_rules(found) and not one.n_changed]
     return (
+        *(say("protection.warning.idle", name=one.name, rule=one.action) for one in idle),
         *copied_words(found.telling, found.identifying),
         *made_valid_words(found.columns),
         *(numeric.warnings(found.numeric) if found.numeric else ()),
@@ -197,6 +255,14 @@ def risk_rows(
 ) -> list[tuple[str, ...]]:
     """Rows of the table of risk: the measures of several files, or of one by several fits."""
     smallest = say(f"pages.risk.smallest{'_households' if households else ''}")
+    alone = [getattr(side, "n_alone", None) for side in sides]
+    of_shown = [
+        say("pages.risk.alone"),
+        *(
+            number(side.n_uniques if one is None else one)
+            for side, one in zip(sides, alone, strict=True)
+        ),
+    ]
     return [
         *(
             (
@@ -206,6 +272,7 @@ def risk_rows(
             for name in ("tau1", "tau2")
         ),
         (say("pages.risk.uniques"), *(number(side.n_uniques) for side in sides)),
+        *([tuple(of_shown)] if any(one is not None for one in alone) else []),
         (smallest, *(number(side.smallest) for side in sides)),
     ]
 
@@ -230,7 +297,7 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [tuple(wording("protection.head.plans"))]
     shown = [
         (
-            _called(plan),
+            _called(plan, chosen=plan.chosen and found.released is None),
             plan.lost,
             plan.utility.distance,
             plan.risk,
@@ -239,6 +306,7 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
     ]
     if found.released is not None:
         words = say("protection.key.then", words=plan_words(found.chosen), beyond=beyond(found))
+        words = say("protection.key.chosen", words=words)
         shown.append((words, found.lost, found.utility.distance, found.released))
     for words, lost, distance, risk in shown:
         rows.append(
@@ -254,10 +322,10 @@ def plan_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
     return rows
 
 
-def _called(plan: PlanFacts) -> str:
-    changes = plan.recodings or plan.share < 1.0 or plan.suppress
+def _called(plan: PlanFacts, *, chosen: bool) -> str:
+    changes = plan.recodings or plan.share < 1.0 or plan.perturb or plan.suppress
     words = plan_words(plan) if changes else say("protection.key.as_it_is")
-    return say("protection.key.chosen", words=words) if plan.chosen else words
+    return say("protection.key.chosen", words=words) if chosen else words
 
 
 def joined_rows(found: ProtectionSummary, most: int = 20) -> list[tuple[str, ...]]:

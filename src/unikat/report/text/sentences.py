@@ -352,6 +352,8 @@ def sentences(result: Result) -> dict[str, str]:
         said["chains"] = chains(result)
     if result.tau1_shown is not None:
         said |= {"tau1_shown": published(result), "tau2_shown": published_matches(result)}
+    if result.tau2_bound is not None:
+        said["tau2_bound"] = speak("assessment.matches.bound")
     if sample.n_possible:
         said["r1_shown"] = speak("assessment.more_paths.r1_shown")
     return said

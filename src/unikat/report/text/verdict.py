@@ -12,6 +12,8 @@ from unikat.report.text.words import say
 from unikat.risk.limits import Judged, Verdict
 from unikat.spec.limits import Limit
 
+_HOUSEHOLDS = "households."
+
 
 @dataclass(frozen=True, kw_only=True)
 class VerdictText:
@@ -68,8 +70,13 @@ def verdict_text(
 
 def verdicts_text(found: Sequence[Judged], verdict: Verdict, remedy: str = "") -> VerdictText:
     """Say the verdict on the limits of several scenarios, all of which have to be met."""
-    n, n_met = len(found), sum(one.verdict == "met" for one in found)
-    title = say(f"verdict.all.{verdict}", n=n, n_missed=n - n_met)
+    said_of = [one.verdict for one in found]
+    title = say(
+        f"verdict.all.{verdict}",
+        n=len(found),
+        n_missed=said_of.count("not met"),
+        n_unknown=said_of.count("not known"),
+    )
     reasons = sorted({one.reason for one in found if one.reason is not None})
     said = [remedy] if verdict == "not met" else [say(f"verdict.reason.{one}") for one in reasons]
     return VerdictText(verdict=verdict, title=title, sentence=" ".join(filter(None, said)))
@@ -86,12 +93,15 @@ def named(limit: str) -> str:
     limit = limit.replace("<=", "≤").replace(">=", "≥")
     measure, _, rest = limit.partition(" ")
     if "tau" not in measure:
+        if measure.startswith(_HOUSEHOLDS):
+            name = measure.removeprefix(_HOUSEHOLDS)
+            return f"{say('verdict.measure.households', symbol=name)} {rest}"
         return limit.replace("population_k", say("verdict.measure.population_k"))
     return f"{_symbol(measure)} {rest}"
 
 
 def _symbol(measure: str) -> str:
-    name = measure.removeprefix("households.")
+    name = measure.removeprefix(_HOUSEHOLDS)
     symbol = f"τ{name.removeprefix('tau')[0]}"
     if name.endswith("_estimate"):
         symbol = say("verdict.measure.estimate", symbol=symbol)
@@ -106,7 +116,7 @@ def measured(limit: Limit, value: float, level: float, of: str = "", unit: Unit 
         code = "estimate"
     else:
         counted = ("k", "population_k", "records", "diversity")
-        code = limit.measure if limit.measure in counted else "r1"
+        code = limit.plain if limit.plain in counted else "r1"
     return say(
         f"verdict.measured.{code}",
         unit=unit,

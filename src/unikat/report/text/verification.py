@@ -8,6 +8,7 @@ from typing import Any
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.verification import VerifySummary
+from unikat.report.text.classics import inferred_sentences
 from unikat.report.text.declared import copied_words
 from unikat.report.text.numbers import estimated, number, percent
 from unikat.report.text.sentences import first
@@ -61,6 +62,8 @@ def _sentences(found: VerifySummary) -> dict[str, str]:
         )
     if any(one.action == "recoded from record to record" for one in found.keys):
         said["local"] = say("verification.local")
+    if found.inferred:
+        said["inferred"] = inferred_sentences(found.inferred)
     if (verdict := verdict_of(found)) is not None:
         said["verdict"] = f"{verdict.title} {verdict.sentence}"
     return said

@@ -104,10 +104,10 @@ class Compared:
 
     def _scattered(self, j: int) -> UInt64:
         both = np.concatenate([self.ours[:, j], self.theirs[:, j]])
-        return _mixed(both.astype(np.uint64), j)
+        return scattered(both.astype(np.uint64), j)
 
 
-def _mixed(numbers: UInt64, salt: int) -> UInt64:
+def scattered(numbers: UInt64, salt: int) -> UInt64:
     """Scatter numbers over all of 64 bits, the same ones alike (splitmix64)."""
     found = numbers + np.uint64((salt + 1) * 0x9E3779B97F4A7C15 % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -142,8 +142,8 @@ def _without_names(codes: Int32) -> UInt64:
     for _ in range(_ROUNDS):
         records = np.zeros(len(codes), np.uint64)
         for j, column in enumerate(codes.T):
-            records += _mixed(levels[j], j)[column]
-        records = _mixed(records, 0)
+            records += scattered(levels[j], j)[column]
+        records = scattered(records, 0)
         for j, column in enumerate(codes.T):
             levels[j] = np.zeros_like(levels[j])
             np.add.at(levels[j], column, records)

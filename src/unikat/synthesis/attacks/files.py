@@ -48,6 +48,8 @@ class Files:
     """(n,): household of each record of the original, whose persons are not independent."""
     control_household: AnyHousehold = None
     """(n_control,): the same of the control file."""
+    synthetic_household: tuple[AnyHousehold, ...] = (None,)
+    """Each (n_synthetic,): the same of each synthetic file."""
 
 
 def aligned(
@@ -70,11 +72,9 @@ def aligned(
     keys = original.table.keys
     levels: list[dict[str, int]] = [{} for _ in keys]
     """Labels of levels that the control file or the population alone has, with their codes."""
-    made = [_codes(one, keys, None) for one in synthetic]
+    made = [coded(one, keys) for one in synthetic]
     nothing = np.empty((0, len(keys)), np.int32)
-    others = [
-        nothing if one is None else _codes(one, keys, levels) for one in (control, population)
-    ]
+    others = [nothing if one is None else coded(one, keys, levels) for one in (control, population)]
     return Files(
         names=tuple(key.name for key in keys),
         n_keys=n_keys,
@@ -87,22 +87,47 @@ def aligned(
         population=others[1],
         household=original.of_record,
         control_household=None if control is None else control.of_record,
+        synthetic_household=tuple(one.of_record for one in synthetic),
     )
 
 
-def _codes(file: Named, keys: Sequence[Key], further: list[dict[str, int]] | None) -> Int32:
-    """Codes of the records of a file, (n_records, n_columns); `further` takes levels we lack."""
+def coded(
+    file: Named,
+    keys: Sequence[Key],
+    further: list[dict[str, int]] | None = None,
+    whose: str = "the original",
+) -> Int32:
+    """Code the records of a file as another one has them, (n_records, n_columns).
+
+    Parameters
+    ----------
+    file
+        With the same keys in the same order.
+    keys
+        Of the other file.
+    further
+        Takes labels of levels that the other file lacks, by key, with new codes; None: refuse them.
+    whose
+        What messages call the other file.
+
+    Raises
+    ------
+    DataError
+        If a record has a level that the other file does not have.
+    SpecError
+        If a key is grouped by quantiles.
+    """
     table = file.table
     cells = np.empty_like(table.cells)
     for j, (ours, theirs) in enumerate(zip(keys, table.keys, strict=True)):
-        codes = codes_among(ours, theirs, file.name, "the original")
+        codes = codes_among(ours, theirs, file.name, whose)
         unknown = np.flatnonzero(codes == UNKNOWN)
         if len(unknown) and further is None:
             rows = int(table.counts[np.isin(table.cells[:, j], unknown)].sum())
             if rows:
                 raise DataError(
-                    f"{file.name}, key {ours.name!r}: {rows:,} record(s) have a level that the "
-                    "original does not have. If the level can occur, declare it in the codebook: "
+                    f"{file.name}, key {ours.name!r}: {rows:,} record(s) have a level that "
+                    f"{whose} does not have. If the level can occur, declare it in the codebook: "
                     f"{option('codebook', 'levels.json')}. If not, check that both files have the "
                     "same codes."
                 )

@@ -13,23 +13,21 @@ that these levels are the same with any of them in its place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.table import CellTable
-from unikat.errors import DataError
-from unikat.inference.chains import Plan
-from unikat.inference.draws import Observer
+from unikat.errors import DataError, SpecError
 from unikat.kernels import household_neighbours as kernels
 from unikat.kernels.household_neighbours import Known, Targets
 from unikat.kernels.nested_roles import Roles
 from unikat.models.base import AnyModel, Stream
 from unikat.models.households.composition import role_of, roles_of
-from unikat.models.households.nested import NestedHouseholds, NestedState
+from unikat.models.households.nested import NestedHouseholds
 from unikat.models.households.records import (
     Columns,
     NestedData,
@@ -37,18 +35,21 @@ from unikat.models.households.records import (
     possible,
     prepare,
 )
+from unikat.models.households.state import NestedState
 from unikat.rng import chain_key
-from unikat.studies.auto import Execution
+from unikat.synthesis.attacks.fits import fitted_means
 from unikat.synthesis.attacks.posterior import (
+    Fitting,
     Mean,
-    PosteriorFacts,
-    RatioTotals,
+    Prior,
+    Question,
+    RatioObserver,
+    Told,
     Unit,
-    fitted_means,
+    errors_by_fit,
     joined_table,
     told,
 )
-from unikat.synthesis.attacks.run import AttackResult
 
 MOST_HOUSEHOLDS = 1_000
 """Distinct households of the original that are attacked; of more, so many are drawn."""
@@ -68,7 +69,18 @@ class Generator(NestedHouseholds):
 
     @classmethod
     def of(cls, model: NestedHouseholds, original: CellTable) -> Generator:
-        """Of a model and its original."""
+        """Of a model and its original.
+
+        Raises
+        ------
+        SpecError
+            If members are tied to the head: the ratios take members of a class as independent.
+        """
+        if model.ties != "none":
+            raise SpecError(
+                "An intruder's probabilities are not known for households with ties to the head. "
+                "Attack files that were synthesised with ties=none, and leave the option out."
+            )
         role = role_of(original, model.composition)
         return cls(
             **{one.name: getattr(model, one.name) for one in fields(model)},
@@ -144,13 +156,7 @@ class Neighbours(NamedTuple):
 def neighbours(columns: Columns, cells: Int32, targets: Targets, i: int) -> Neighbours:
     """List the neighbours of household i, of members that are alike of the first alone."""
     walk, offsets = columns.walk, columns.offsets
-    n_members = int(targets.n_members[i])
-    roles = targets.role[i, :n_members]
-    members = np.repeat(columns.absent[None, :], columns.n_slots, axis=0).astype(np.int32)
-    rows = targets.members[i, :n_members]
-    members[:n_members, walk] = rows - columns.first_rows[walk][:, roles].T
-    if columns.roles.key >= 0:
-        members[:n_members, columns.roles.key] = roles
+    members = members_of(columns, targets, i)
     house = columns.parts(cells[i : i + 1])[0][0]
     found, places, own = [(house, members)], [0], [0]
     for k in range(1, columns.n_household_keys):
@@ -178,6 +184,18 @@ def neighbours(columns: Columns, cells: Int32, targets: Targets, i: int) -> Neig
     return Neighbours(every, np.array(places), np.array(own))
 
 
+def members_of(columns: Columns, targets: Targets, i: int) -> Int32:
+    """Codes of the members of household i, (n_slots, n_person_keys)."""
+    walk, n_members = columns.walk, int(targets.n_members[i])
+    roles = targets.role[i, :n_members]
+    members = np.repeat(columns.absent[None, :], columns.n_slots, axis=0).astype(np.int32)
+    rows = targets.members[i, :n_members]
+    members[:n_members, walk] = rows - columns.first_rows[walk][:, roles].T
+    if columns.roles.key >= 0:
+        members[:n_members, columns.roles.key] = roles
+    return members
+
+
 def _distinct(targets: Targets, i: int) -> list[int]:
     """Members of a household, of those that are alike the first."""
     seen = np.column_stack((targets.role[i], targets.members[i]))[: targets.n_members[i]]
@@ -200,19 +218,17 @@ def targets_of(columns: Columns, cells: Int32) -> Targets:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HouseholdRatios(Observer):
-    """Observer of the nested mixture that averages g_t.
-
-    Convergence is judged on the mean log probability of the households, each given all others.
-    """
+class HouseholdRatios(RatioObserver):
+    """Observer of the nested mixture that sums g_t."""
 
     candidates: Candidates
-    monitored: ClassVar[tuple[str, ...]] = ("log_probability",)
+    chosen: Int64
+    """(n,): cells of the original that are attacked."""
 
-    def start(self) -> RatioTotals:
-        """Empty totals."""
-        shape = self.candidates.possible.shape
-        return RatioTotals(np.zeros(1), np.zeros(shape), np.zeros(shape))
+    @property
+    def possible(self) -> Bool:
+        """Which candidates are possible, (n, n_each)."""
+        return self.candidates.possible
 
     def cost(self, model: AnyModel, data: Any) -> float:
         """Counted work of one observation: a sweep of classes, and all candidates."""
@@ -220,10 +236,10 @@ class HouseholdRatios(Observer):
         levels = float(data.columns.absent[data.columns.walk].sum())
         return float(model.cost(data)[0] + 500.0 * n_members * (levels + 20.0))
 
-    def observe(
-        self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RatioTotals
-    ) -> Mapping[str, float]:
-        """Add the ratios under one state.
+    def ratios(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any
+    ) -> tuple[Float64, Float64]:
+        """Return the ratios under one state, and log p(x | all others).
 
         A state has no classes. They are those that the next sweep draws from it.
         """
@@ -249,11 +265,7 @@ class HouseholdRatios(Observer):
         kernels.draw_kinds(key, after.sweep, targets, g, known, share, kinds, scale)
         ratio, log_own = np.empty(candidates.possible.shape), np.empty(len(place))
         kernels.household_ratios(targets, g, kinds, scale, known, share, ratio, log_own)
-        ratio[~candidates.possible] = 0.0
-        totals.n_draws[0] += 1.0
-        totals.first[:] += ratio
-        totals.second[:] += ratio**2
-        return {"log_probability": float(log_own.mean())}
+        return ratio, log_own
 
 
 def _places(data: NestedData, cells: Int32) -> Int64:
@@ -281,36 +293,26 @@ def known_of(state: NestedState, columns: Columns, counts: Int64, member_counts:
 
 
 def one_household_unknown(
-    model: NestedHouseholds,
-    table: CellTable,
-    synthetic: Sequence[Int32],
-    *,
-    label: str,
-    seed: int,
-    plan: Plan,
-    level: float,
-    execution: Execution,
-) -> tuple[tuple[PosteriorFacts, PosteriorFacts], tuple[AttackResult, ...]]:
+    model: NestedHouseholds, table: CellTable, synthetic: Sequence[Int32], how: Fitting
+) -> tuple[Told, Told]:
     """Attack each household of the original with all others known, and each person in it.
 
     Parameters
     ----------
-    model, label
-        The generator's model, and its name with its options.
+    model
+        The generator's model.
     table
         Households of the original, with the rules.
     synthetic
         Households of each synthetic file, (n_households, n_columns) in the levels and slots of the
         original, and possible.
-    seed, plan, execution
-        Of the fits: to the original, and to the original with each synthetic file.
-    level
-        Probability of the intervals.
+    how
+        It is fitted.
 
     Returns
     -------
     tuple
-        Facts of the households and of the persons, and the success of each attack.
+        What is learned of the households, and of the persons.
 
     Raises
     ------
@@ -321,50 +323,61 @@ def one_household_unknown(
     """
     generator = Generator.of(model, table)
     data = generator.prepare(table)
-    observer = attacked_households(table, data, seed)
+    observer = attacked_households(table, data, how.seed)
     candidates = observer.candidates
-    means, converged = fitted_means(
-        generator,
-        [table, *(joined_table(table, cells) for cells in synthetic)],
-        observer,
-        label=label,
-        seed=seed,
-        plan=plan,
-        execution=execution,
-    )
-    facts: list[PosteriorFacts] = []
-    results: list[AttackResult] = []
-    for name, unit, (household, places) in (
-        (HOUSEHOLD, HOUSEHOLDS, households_of(candidates)),
+    tables = [table, *(joined_table(table, cells) for cells in synthetic)]
+    homes = np.arange(len(candidates.cells))
+    every = np.tile(np.arange(candidates.possible.shape[1]), (len(homes), 1))
+    asked = (
+        (HOUSEHOLD, HOUSEHOLDS, Persons(homes, every, None)),
         (PERSON, PERSONS, persons_of(candidates, table, data.columns)),
-    ):
-        at, there = (household[:, None], places), places >= 0
-        allowed = candidates.possible[at] & there
-        taken = [
-            Mean(np.where(there, one.log[at], -np.inf), np.where(there, one.effective[at], np.inf))
-            for one in means
+    )
+    priors = [_priors(candidates, persons) for _, _, persons in asked]
+
+    def of_persons(means: Sequence[Mean], persons: Persons) -> list[Mean]:
+        return [mean.of_candidates(persons.at, persons.places >= 0) for mean in means]
+
+    def errors(means: Sequence[Mean]) -> Float64:
+        parts = [
+            errors_by_fit(of_persons(means, persons), prior["uniform"])
+            for (_, _, persons), prior in zip(asked, priors, strict=True)
         ]
-        uniform = np.where(allowed, 0.0, -np.inf)
-        # Members of a household come in any order; a person asked for is one member.
-        orders = candidates.log_orders if unit == HOUSEHOLDS else np.zeros((1, 1))
-        told_of, more = told(
-            taken,
-            {
-                "uniform": uniform,
-                "margins": uniform + candidates.log_frequency[at],
-                "model": taken[0].log + orders,
-            },
-            name=name,
-            unit=unit,
-            label=label,
-            n_candidates=round(float(allowed.sum(axis=1).mean())),
-            level=level,
+        return np.concatenate(parts, axis=1)
+
+    means, converged = fitted_means([(generator, one) for one in tables], observer, how, errors)
+    variable, names = variables_of(table, data.columns)
+    first, second = (
+        told(
+            of_persons(means, persons),
+            prior,
+            Question(
+                name=name,
+                unit=unit,
+                variable=variable[persons.places.max(axis=0)],
+                variables=names,
+                household=persons.household,
+                cell=observer.chosen[persons.household],
+                codes=persons.codes,
+            ),
+            how,
             converged=converged,
-            household=household,
         )
-        facts.append(told_of)
-        results.extend(more)
-    return (facts[0], facts[1]), tuple(results)
+        for (name, unit, persons), prior in zip(asked, priors, strict=True)
+    )
+    return first, second
+
+
+def _priors(candidates: Candidates, persons: Persons) -> dict[str, Prior]:
+    """Give several priors of the intruder, as `persons.log_priors` does."""
+    at = persons.at
+    uniform = np.where(candidates.possible[at] & (persons.places >= 0), 0.0, -np.inf)
+    # Members of a household come in any order; a person asked for is one member.
+    orders = candidates.log_orders[at] if persons.codes is None else 0.0
+    return {
+        "uniform": Prior(uniform),
+        "margins": Prior(uniform + candidates.log_frequency[at]),
+        "model": Prior(uniform + orders, predicted=True),
+    }
 
 
 def attacked_households(table: CellTable, data: NestedData, seed: int) -> HouseholdRatios:
@@ -382,39 +395,70 @@ def attacked_households(table: CellTable, data: NestedData, seed: int) -> Househ
     n = min(MOST_HOUSEHOLDS, len(complete))
     chosen = np.sort(numbers.choice(complete, n, replace=False))
     return HouseholdRatios(
-        candidates=candidates_of(data, np.ascontiguousarray(table.cells[chosen]))
+        candidates=candidates_of(data, np.ascontiguousarray(table.cells[chosen])), chosen=chosen
     )
 
 
-def households_of(candidates: Candidates) -> tuple[Int64, Int64]:
-    """Households (n,) and places of their candidates (n, n_each)."""
-    n, n_each = candidates.possible.shape
-    return np.arange(n), np.broadcast_to(np.arange(n_each), (n, n_each))
+class Persons(NamedTuple):
+    """The persons of households."""
+
+    household: Int64
+    """(n,)"""
+    places: Int64
+    """(n, n_each): of their candidates in the columns of `household_ratios`, -1 where none is."""
+    codes: Int32 | None
+    """(n, n_person_keys): their values, -1 where a key is not theirs; None of whole households."""
+
+    @property
+    def at(self) -> tuple[Int64, Int64]:
+        """Their candidates among those of all households."""
+        return self.household[:, None], self.places
 
 
-def persons_of(candidates: Candidates, table: CellTable, columns: Columns) -> tuple[Int64, Int64]:
-    """Household of each person (n,), and places of his candidates (n, n_each), -1 where none is.
+def persons_of(candidates: Candidates, table: CellTable, columns: Columns) -> Persons:
+    """List the persons; those of a household who are alike count once.
 
-    Persons of a household who are alike count once. A head who is apart has keys of the household.
+    A head who is apart has keys of the household.
     """
-    assert table.layout is not None
+    layout, targets = table.layout, candidates.targets
+    assert layout is not None
     n_rows = int(columns.offsets[-1])
-    n_own = int(columns.absent[columns.walk].sum())
-    own = np.arange(n_own)
+    own = np.arange(int(columns.absent[columns.walk].sum()))
     found = [
-        (i, 1 + n_rows + j * n_own + own)
+        (i, np.append(0, 1 + n_rows + j * len(own) + own), members_of(columns, targets, i)[j])
         for i in range(len(candidates.cells))
-        for j in _distinct(candidates.targets, i)
+        for j in _distinct(targets, i)
     ]
-    if table.layout.head_apart:
+    if layout.head_apart:
+        names = [key.name for key in layout.household_keys]
+        heads = [f"head.{key.name}" for key in layout.person_keys]
+        at = [names.index(name) if name in names else -1 for name in heads]
         of_head = [
-            1 + np.arange(columns.offsets[k], columns.offsets[k + 1])
-            for k, key in enumerate(table.layout.household_keys)
-            if key.name in {f"head.{one.name}" for one in table.layout.person_keys}
+            1 + np.arange(columns.offsets[at[k]], columns.offsets[at[k] + 1])
+            if at[k] >= 0
+            else np.full(columns.absent[k], -1)
+            for k in columns.walk
         ]
-        found += [(i, np.concatenate(of_head)) for i in range(len(candidates.cells))]
-    places = np.full((len(found), 1 + max(len(one) for _, one in found)), -1)
-    places[:, 0] = 0
-    for row, (_, one) in zip(places, found, strict=True):
-        row[1 : 1 + len(one)] = one
-    return np.array([i for i, _ in found]), places
+        houses = columns.parts(candidates.cells)[0]
+        values = np.where(np.less(at, 0), -1, houses[:, at]).astype(np.int32)
+        found += [(i, np.concatenate(([0], *of_head)), one) for i, one in enumerate(values)]
+    return Persons(
+        np.array([household for household, _, _ in found]),
+        np.stack([places for _, places, _ in found]),
+        np.stack([codes for _, _, codes in found]),
+    )
+
+
+def variables_of(table: CellTable, columns: Columns) -> tuple[Int64, list[str]]:
+    """Variable in which each column of `household_ratios` differs, -1 if in none; their names."""
+    layout = table.layout
+    assert layout is not None
+    members = [layout.person_keys[k].name for k in columns.walk]
+    n_levels = np.diff(columns.offsets)
+    head = "head."
+    names = [key.name.removeprefix(head) for key in layout.household_keys] + members
+    sizes = np.concatenate(([1], n_levels, np.tile(columns.absent[columns.walk], columns.n_slots)))
+    of_part = [None, *names[: len(n_levels)], *(members * columns.n_slots)]
+    listed = list(dict.fromkeys(names[1:]))
+    places = [-1 if name not in listed else listed.index(name) for name in of_part]
+    return np.repeat(places, sizes), listed

@@ -122,7 +122,7 @@ def linkability(first: Sequence[int], second: Sequence[int]) -> Attack:
 
     def attack(setting: Setting, synthetic: Int32) -> Tried:
         used = [*first, *second]
-        cells, counts = _cells(setting.files, synthetic[:, used], used)
+        cells, counts = cells_of(setting.files, synthetic[:, used], used)
         split = len(first)
         columns = [np.ascontiguousarray(part.T) for part in (cells[:, :split], cells[:, split:])]
 
@@ -299,7 +299,7 @@ def _most_frequent(files: Files, target: int) -> Bool:
     return frequent
 
 
-def _cells(files: Files, codes: Int32, columns: Sequence[int]) -> tuple[AnyArray, Int64]:
+def cells_of(files: Files, codes: Int32, columns: Sequence[int]) -> tuple[AnyArray, Int64]:
     """Distinct rows of some columns, in the smallest type that holds every code, and counts."""
     n_levels = [files.n_levels[j] for j in columns]
     found = distinct(codes, n_levels)
@@ -312,7 +312,7 @@ def _nearest(
 ) -> tuple[Float64, Float64]:
     """Distance of the nearest synthetic records, and the share of them with the target's value."""
     used = [*known, target]
-    cells, counts = _cells(setting.files, synthetic[:, used], used)
+    cells, counts = cells_of(setting.files, synthetic[:, used], used)
     columns = np.ascontiguousarray(cells[:, :-1].T)
     values = np.ascontiguousarray(cells[:, -1])
     targets = np.ascontiguousarray(records[:, list(known)]).astype(cells.dtype)

@@ -1,4 +1,4 @@
-"""An intruder who knows the generator and all records but one: ρ of Hu, Reiter and Wang (2018).
+"""ρ of Hu, Reiter and Wang (2018): an intruder who knows the generator and all records but one.
 
 D are the n records of the original, x one of them, D_t the original with t in its place, Z the
 synthetic files Z_1 to Z_L, each drawn from the posterior of the generator's model given D. The
@@ -17,183 +17,181 @@ and everything else that is drawn, and g_t(z) = p(t | z) / p(x | z),
 which follows from p(z | D_t) ~ p(z | D) g_t(z), and the same given Z_l as well. The model is fitted
 to the original, and to the original with each synthetic file. The profiles are integrated out of
 g_t: drawn ones give the levels that are rare in a class probabilities near 0, by which g_t divides.
-The weights that are left are g_t: where their effective number is small, there is no rho.
+
+The standard error of log rho_t is that of means over batches of the chains (`squared_error`).
+A record has no rho if it is large. See docs/design/rho.md.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Bool, Float64, Int32, Int64
-from unikat.data.patterns import pattern_ids
+from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
-from unikat.inference.chains import Plan, sample
-from unikat.inference.draws import Draws, Observer
-from unikat.kernels.neighbours import neighbour_ratios
-from unikat.kernels.zeros import Diagram
+from unikat.inference.chains import Plan
+from unikat.inference.draws import Observer
 from unikat.models.base import AnyModel, Stream
-from unikat.spec.models import either, models_with
 from unikat.studies.auto import Execution
 from unikat.synthesis.attacks.rates import AnyHousehold, Contributions, of_same_records
 from unikat.synthesis.attacks.run import AttackResult
-from unikat.zeros.diagram import possible
 
-LEAST_DRAWS = 50.0
-"""Effective number of weighted draws below which there is no rho."""
-MOST_PERSONS = 3_500
-"""Combinations of the original that are attacked; of more, so many are drawn."""
-NAME = "one unknown record"
+MOST_ERROR = 0.2
+"""Standard error of log rho from which on a record has no rho."""
+MATTERS = 0.01
+"""A candidate matters if its rho is at least this share of the largest."""
+N_BATCHES = 8
+"""Batches of a chain, at most; a power of two, as the lengths of epochs are."""
+N_BINS = 20
+"""Of the histograms of a prior."""
 Unit = Literal["combination", "household", "person"]
 
 
-class Candidates(NamedTuple):
-    """What the intruder takes each person for: himself first, then his neighbours."""
+@dataclass(frozen=True, kw_only=True)
+class Fitting:
+    """How the generator's model is fitted, to the original and to it with each synthetic file."""
 
-    cells: Int32
-    """(n_persons, n_each, n_keys): the person, then of each key in turn all other levels."""
-    variable: Int64
-    """(n_each,): key in which the candidate differs; -1 for the person himself."""
-    possible: Bool
-    """(n_persons, n_each): the candidate is no structural zero."""
-
-
-def neighbours(persons: Int32, n_levels: Sequence[int], zeros: Diagram | None = None) -> Candidates:
-    """List the cells that differ from each person, (n_persons, n_keys), in one key at most."""
-    n_each = 1 + sum(n_levels) - len(n_levels)
-    cells = np.repeat(persons[:, None], n_each, axis=1)
-    variable = np.full(n_each, -1)
-    at = 1
-    for j, n in enumerate(n_levels):
-        # All levels but the person's: those from his on are one higher.
-        others = np.arange(n - 1)
-        cells[:, at : at + n - 1, j] = others + (others >= persons[:, j : j + 1])
-        variable[at : at + n - 1] = j
-        at += n - 1
-    allowed = np.ones(cells.shape[:2], np.bool_)
-    if zeros is not None:
-        allowed = possible(zeros, cells.reshape(-1, len(n_levels))).reshape(cells.shape[:2])
-    return Candidates(cells, variable, allowed)
+    label: str
+    """The model's name with its options."""
+    seed: int
+    plan: Plan
+    level: float
+    """Probability of the intervals."""
+    execution: Execution
 
 
 class RatioTotals(NamedTuple):
-    """Sums over draws of g_t."""
+    """Sums over draws of g_t, by batches of a chain, or of several."""
 
     n_draws: Float64
-    """(1,)"""
+    """(N_BATCHES,), or (n_chains, N_BATCHES)."""
     first: Float64
-    """(n_persons, n_each): sum of g."""
-    second: Float64
-    """(n_persons, n_each): sum of its squares."""
+    """(N_BATCHES, n_records, n_each), or (n_chains, ...): sum of g."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CandidateRatios(Observer):
-    """Observer of latent classes that averages g_t.
+class RatioObserver(Observer):
+    """Observer that sums g_t; its `joined` totals keep the chains apart.
 
-    Convergence is judged on the mean log probability of the persons, each given all others.
+    Convergence is judged on the mean log probability of the records, each given all others.
     """
 
-    candidates: Candidates
     monitored: ClassVar[tuple[str, ...]] = ("log_probability",)
+    times_sweeping: ClassVar[float] = 1.0
+    """States depend on each other for some sweeps, and g_t is most of what a draw tells."""
+
+    @property
+    @abstractmethod
+    def possible(self) -> Bool:
+        """(n_records, n_each): the candidates that are possible, the record itself first."""
+
+    @abstractmethod
+    def ratios(
+        self, stream: Stream, model: AnyModel, state: Any, data: Any
+    ) -> tuple[Float64, Float64]:
+        """Return g_t (n_records, n_each) and log p(x | all others) (n_records,) of a state."""
 
     def start(self) -> RatioTotals:
         """Empty totals."""
-        shape = self.candidates.possible.shape
-        return RatioTotals(np.zeros(1), np.zeros(shape), np.zeros(shape))
+        return RatioTotals(np.zeros(N_BATCHES), np.zeros((N_BATCHES, *self.possible.shape)))
 
-    def cost(self, model: AnyModel, data: Any) -> float:
-        """Counted work of one observation, in the model's unit."""
-        n_persons, n_each = self.candidates.possible.shape
-        return float(model.cost(data)[1] * n_persons * (1.0 + 0.2 * n_each))
+    def joined(self, of_chains: Sequence[RatioTotals]) -> RatioTotals:
+        """Totals with a first axis of chains."""
+        return RatioTotals(*map(np.stack, zip(*of_chains, strict=True)))
 
     def observe(
         self, stream: Stream, model: AnyModel, state: Any, data: Any, totals: RatioTotals
     ) -> Mapping[str, float]:
-        """Add the ratios under one state."""
-        records, persons = data.records, self.candidates.cells[:, 0]
-        rows = (persons + records.offsets[:-1]).astype(np.int32)
-        n_rows, n_classes = state.theta.shape
-        z = state.z[:, 0].astype(np.int64)
-        counts = np.zeros((n_classes, n_rows), np.int64)
-        for column in records.rows[records.record_cell].T:
-            found = np.bincount(z * n_rows + column, minlength=counts.size)
-            counts += found.reshape(counts.shape)
-        if state.impossible.shape[1]:
-            counts += state.impossible.T
-        # Classes without records have the same profile, so they are one.
-        occupied = counts.any(axis=1)
-        number = np.cumsum(occupied) - 1
-        counts = np.concatenate((counts[occupied], np.zeros((1, n_rows), np.int64)))
-        empty = state.weights[~occupied].sum(keepdims=True)
-        weights = np.concatenate((state.weights[occupied], empty))
-        # The first record of each person's cell is the one that the intruder does not know.
-        ids = pattern_ids(np.concatenate((records.rows, rows)), [n_rows] * rows.shape[1])
-        place = np.searchsorted(ids[: len(records.rows)], ids[len(records.rows) :])
-        first = (np.cumsum(records.counts) - records.counts)[place]
-        ratio, own = np.empty(self.candidates.possible.shape), np.empty(len(rows))
-        neighbour_ratios(
-            rows,
-            number[z[first]],
-            counts,
-            state.profile,
-            records.offsets,
-            weights,
-            ratio,
-            own,
-        )
-        ratio[~self.candidates.possible] = 0.0
-        totals.n_draws[0] += 1.0
-        totals.first[:] += ratio
-        totals.second[:] += ratio**2
-        return {"log_probability": float(np.log(own).mean())}
+        """Add the ratios under one state to the batch that is being filled.
+
+        Where all are full, they become half as many of twice the length.
+        """
+        ratio, log_own = self.ratios(stream, model, state, data)
+        n = int(totals.n_draws.sum())
+        length = 1
+        while length * N_BATCHES <= n:
+            length *= 2
+        if length > 1 and n == length * N_BATCHES // 2:
+            for one in totals:
+                one[: N_BATCHES // 2] = one[::2] + one[1::2]
+                one[N_BATCHES // 2 :] = 0.0
+        totals.n_draws[n // length] += 1.0
+        totals.first[n // length] += np.where(self.possible, ratio, 0.0)
+        return {"log_probability": float(log_own.mean())}
 
 
 class Mean(NamedTuple):
-    """Mean of g_t over the draws of a fit."""
+    """Mean of g_t over the draws of a fit, and by batches."""
 
     log: Float64
-    """(n_persons, n_each): its logarithm; minus infinity for what is impossible."""
-    effective: Float64
-    """(n_persons, n_each): effective number of the draws with these weights."""
+    """(n_records, n_each): its logarithm; minus infinity for what is impossible."""
+    batches: Float32
+    """(n_chains, N_BATCHES, n_records, n_each): mean of each batch over that of all, less 1."""
+    share: Float64
+    """(n_chains, N_BATCHES): the batch's share of the draws."""
 
     @classmethod
-    def of(cls, draws: Draws) -> Mean:
-        """Of draws whose observer is `CandidateRatios`."""
-        found = draws.diagnostics["log_probability"]
-        totals: RatioTotals = draws.totals
-        n = float(totals.n_draws[0])
-        independent = min(found.ess_bulk, n) / n if np.isfinite(found.ess_bulk) else 1.0
-        return cls.of_sums(totals, independent)
+    def of(cls, totals: RatioTotals) -> Mean:
+        """Of the totals of all chains."""
+        n = totals.n_draws[..., None, None]
+        mean = totals.first.sum(axis=(0, 1)) / n.sum()
+        with np.errstate(divide="ignore"):
+            log = np.log(mean)
+        batches = totals.first / np.maximum(n, 1.0) / np.where(mean > 0.0, mean, 1.0) - 1.0
+        return cls(log, batches.astype(np.float32), totals.n_draws / n.sum())
 
-    @classmethod
-    def of_sums(cls, totals: RatioTotals, independent: float = 1.0) -> Mean:
-        """Of sums; `independent`: independent draws for each draw."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(totals.first / totals.n_draws[0])
-            effective = totals.first**2 / totals.second * independent
-        # What is impossible in every draw is no candidate, and takes no draws.
-        return cls(log, np.where(totals.first > 0.0, effective, np.inf))
+    def of_candidates(self, at: Any, there: Bool) -> Mean:
+        """Of some of the candidates, by their places; impossible where they are not `there`."""
+        return Mean(np.where(there, self.log[at], -np.inf), self.batches[:, :, *at], self.share)
+
+
+def squared_error(
+    means: Sequence[Mean], coefficients: Sequence[float], rho: Float64, columns: Any = slice(None)
+) -> Float64:
+    """Squared standard error of log rho, (n_records, n_candidates).
+
+    log rho_t is a sum over fits of coefficient times the log mean of g_t, normalised. To first
+    order a batch changes it by coefficient times its relative deviation e_t, less the same of the
+    normalising sum, which is the mean of e under rho. The variance of a fit's mean is estimated by
+    batches within chains, and by the means of chains, which see what batches of a chain that mixes
+    slowly have in common; the larger one counts.
+    """
+    within, between = np.zeros(rho.shape), np.zeros(rho.shape)
+    for one, coefficient in zip(means, coefficients, strict=True):
+        deviation = one.batches[..., columns]
+        deviation = deviation - np.einsum("cbnt,nt->cbn", deviation, rho)[..., None]
+        share = one.share[..., None, None]
+        of_chain = (share * deviation).sum(axis=1) / share.sum(axis=1)
+        n_chains, n_more = len(share), int(np.count_nonzero(one.share)) - len(share)
+        squares = (share * (deviation - of_chain[:, None]) ** 2).sum(axis=(0, 1))
+        within += coefficient**2 * squares / max(n_more, 1)
+        squares = (share.sum(axis=1) * of_chain**2).sum(axis=0)
+        between += coefficient**2 * squares / max(n_chains - 1, 1)
+    return np.maximum(within, between)
 
 
 class Belief(NamedTuple):
-    """What the intruder believes of each person."""
+    """What the intruder believes of each record."""
 
-    probability: Float64
-    """(n_persons,): of the truth, among its candidates."""
+    shares: Float64
+    """(n_records, n_candidates): probability of each candidate, the truth first."""
     rank: Float64
-    """(n_persons,): place of the truth, 1 the most probable; ties share the mean place."""
+    """(n_records,): place of the truth, 1 the most probable; ties share the mean place."""
     first: Float64
-    """(n_persons,): probability that the intruder names the truth who names the most probable
+    """(n_records,): probability that the intruder names the truth who names the most probable
     candidate, ties by lot."""
+
+    @property
+    def probability(self) -> Float64:
+        """Of the truth, (n_records,)."""
+        return self.shares[:, 0]
 
     @classmethod
     def of(cls, log: Float64) -> Belief:
-        """Of probabilities (n_persons, n_candidates), the truth first, up to a factor by person."""
+        """Of probabilities (n_records, n_candidates), the truth first, up to a factor by record."""
         shares = np.exp(log - log.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         truth = shares[:, :1]
@@ -201,56 +199,78 @@ class Belief(NamedTuple):
         tied = np.isclose(shares, truth, rtol=1e-9, atol=0.0)
         above = (~tied & (shares > truth)).sum(axis=1)
         n_tied = tied.sum(axis=1)
-        return cls(truth[:, 0], 1.0 + above + (n_tied - 1) / 2.0, (above == 0) / n_tied)
+        return cls(shares, 1.0 + above + (n_tied - 1) / 2.0, (above == 0) / n_tied)
 
 
-def after(
-    original: Mean, joined: Sequence[Mean], log_prior: Float64
-) -> tuple[Belief, Belief, Float64]:
-    """Compute what the intruder believes after he has seen the synthetic files, and before.
+class Prior(NamedTuple):
+    """What the intruder believes before."""
 
-    Parameters
-    ----------
-    original
-        Means of g_t given the original.
-    joined
-        Means of g_t given the original and each of the synthetic files.
-    log_prior
-        (n_persons, n_each): of the intruder, up to a constant for each person.
+    log: Float64
+    """(n_records, n_each): up to a constant for each record."""
+    predicted: bool = False
+    """That much besides the prediction of the model given all other records, E[g_t | D]."""
 
-    Returns
-    -------
-    Belief, Belief, Float64
-        After, before, and the smallest effective number of draws of each person, (n_persons,).
+
+class Learned(NamedTuple):
+    """What the intruder believes after he has seen the synthetic files, and before."""
+
+    before: Belief
+    after: Belief
+    error: Float64
+    """(n_records,): standard error of log rho of the truth."""
+    doubt: Float64
+    """(n_records,): the largest standard error of log rho of the candidates that matter."""
+
+    @classmethod
+    def of(
+        cls,
+        original: Mean,
+        joined: Sequence[Mean],
+        prior: Prior,
+        columns: Any = slice(None),
+    ) -> Learned:
+        """Of means of g_t given the original, and given it and each of the synthetic files.
+
+        columns: candidates that the intruder takes into account, the truth among them.
+        """
+        own = original.log[:, columns]
+        allowed = np.isfinite(own)
+        coefficient = float(prior.predicted) - len(joined)
+        before = prior.log[:, columns] + (own if prior.predicted else 0.0)
+        log = np.where(allowed, before, -np.inf)
+        for one in joined:
+            log[allowed] += one.log[:, columns][allowed] - own[allowed]
+        after = Belief.of(log)
+        means, coefficients = (original, *joined), (coefficient, *([1.0] * len(joined)))
+        error = np.sqrt(squared_error(means, coefficients, after.shares, columns))
+        doubt = np.where(_matter(after), error, 0.0).max(axis=1)
+        return cls(Belief.of(np.where(allowed, before, -np.inf)), after, error[:, 0], doubt)
+
+
+def _matter(after: Belief) -> Bool:
+    """Whether a candidate matters, (n_records, n_candidates); the truth always does."""
+    matters: Bool = after.shares >= MATTERS * after.shares.max(axis=1, keepdims=True)
+    matters[:, 0] = True
+    return matters
+
+
+def errors_by_fit(means: Sequence[Mean], prior: Prior) -> Float64:
+    """Squared standard error of log rho by fit, (n_fits, n_records), of the worst candidate.
+
+    Of the candidates that matter the worst one is not the same for all fits; the sum over the fits
+    is that of the worst of all.
     """
-    log = log_prior.copy()
-    allowed = np.isfinite(original.log)
-    for one in joined:
-        log[allowed] += one.log[allowed] - original.log[allowed]
-    log[~allowed] = -np.inf
-    effective = np.min([one.effective for one in (original, *joined)], axis=(0, 2))
-    return Belief.of(log), Belief.of(log_prior), effective
-
-
-def log_priors(
-    candidates: Candidates, original: Mean, records: Int32, n_levels: Sequence[int]
-) -> dict[str, Float64]:
-    """Give several priors of the intruder, (n_persons, n_each), up to a constant for each person.
-
-    `uniform`: all candidates alike; impossible ones not. `margins`: by the frequency of the value
-    in which a candidate differs, in the records. `model`: the prediction of the model given all
-    records but his, proportional to E[g_t | D].
-    """
-    allowed = np.where(candidates.possible, 0.0, -np.inf)
-    frequency = np.zeros(allowed.shape)
-    truth = candidates.cells[:, 0]
-    for j, n in enumerate(n_levels):
-        counts = np.bincount(records[:, j], minlength=n)
-        differs = candidates.variable == j
-        with np.errstate(divide="ignore"):
-            shares = counts[candidates.cells[:, differs, j]] / counts[truth[:, j]][:, None]
-            frequency[:, differs] = np.log(shares)
-    return {"uniform": allowed, "margins": frequency + allowed, "model": original.log}
+    found = Learned.of(means[0], means[1:], prior)
+    matters = _matter(found.after)
+    coefficients = [float(prior.predicted) - len(means) + 1.0] + [1.0] * (len(means) - 1)
+    errors: Float64 = np.stack(
+        [
+            np.where(matters, squared_error([one], [of_one], found.after.shares), 0.0).max(axis=1)
+            for one, of_one in zip(means, coefficients, strict=True)
+        ]
+    )
+    errors *= found.doubt**2 / np.maximum(errors.sum(axis=0), 1e-300)
+    return errors
 
 
 def joined_table(original: CellTable, synthetic: Int32) -> CellTable:
@@ -268,12 +288,12 @@ def joined_table(original: CellTable, synthetic: Int32) -> CellTable:
 
 @dataclass(frozen=True, kw_only=True)
 class PriorFacts:
-    """What an intruder with one prior believes of the truth, over the persons with a number."""
+    """What an intruder with one prior believes of the truth, over the records with a number."""
 
     prior: str
-    """`uniform`, `margins` or `model`."""
+    """`uniform`, `margins`, `model` or `population`."""
     top_three: float
-    """Share of the persons whose true values are among the three most probable candidates."""
+    """Share of the records whose true values are among the three most probable candidates."""
     top_three_before: float
     """The same, before he has seen the synthetic files."""
     twice: float
@@ -282,6 +302,11 @@ class PriorFacts:
     """Largest probability of true values."""
     largest_before: float
     """The same, before."""
+    probabilities: tuple[int, ...]
+    """Records by the probability of their true values, in `N_BINS` equal bins from 0 to 1."""
+    ranks: tuple[int, ...]
+    """Records by the share of the other candidates that are less probable than the truth, as
+    probable ones counting half, in `N_BINS` equal bins from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,186 +321,145 @@ class PosteriorFacts:
     n_candidates: int
     """Candidates of each; of households and of persons in them the mean number."""
     n_unknown: int
-    """How many have no number: too few draws count."""
-    effective_draws: float
-    """Effective number of weighted draws, median over the persons of their smallest."""
-    least_draws: float
-    """Effective number below which there is no number."""
+    """How many have no number with a uniform prior: its standard error is too large."""
+    standard_error: float
+    """Largest standard error of log rho of the candidates that matter, median over the records."""
+    most_error: float
+    """Standard error from which on there is no number."""
     converged: bool
     """Whether all fits converged."""
     priors: tuple[PriorFacts, ...]
 
 
-def one_unknown(
-    model: AnyModel,
-    table: CellTable,
-    synthetic: Sequence[Int32],
-    *,
-    label: str,
-    seed: int,
-    plan: Plan,
-    level: float,
-    execution: Execution,
-) -> tuple[PosteriorFacts, tuple[AttackResult, ...]]:
-    """Attack each person of the original with all others known.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """What is attacked, and what the candidates differ in."""
 
-    Parameters
-    ----------
-    model, label
-        The generator's model, and its name with its options.
-    table
-        The original.
-    synthetic
-        Each (n_records, n_keys), in the levels of the original.
-    seed, plan, execution
-        Of the fits: to the original, and to the original with each synthetic file.
-    level
-        Probability of the intervals.
-
-    Raises
-    ------
-    SpecError
-        If the model has no likelihood that the attack can use.
-    KeyboardInterrupt
-        On Ctrl-C.
-    """
-    check_model(model)
-    observer = attacked_persons(table, seed)
-    candidates = observer.candidates
-    means, converged = fitted_means(
-        model,
-        [table, *(joined_table(table, made) for made in synthetic)],
-        observer,
-        label=label,
-        seed=seed,
-        plan=plan,
-        execution=execution,
-    )
-    records = table.cells[table.record_cell]
-    return told(
-        means,
-        log_priors(candidates, means[0], records, table.n_levels),
-        name=NAME,
-        unit="combination",
-        label=label,
-        n_candidates=len(candidates.variable),
-        level=level,
-        converged=converged,
-    )
+    name: str
+    """Of the attack."""
+    unit: Unit
+    variable: Int64
+    """(n_each,): variable in which a candidate differs, in `variables`; -1: none."""
+    variables: Sequence[str]
+    cell: Int64
+    """(n_records,): cell of the original's table that each of them is, or lives in."""
+    codes: Int32 | None = None
+    """(n_records, n_person_keys): values of persons of households, -1 where a key is not theirs."""
+    household: AnyHousehold = None
+    """(n_records,): records that are not independent."""
 
 
-def attacked_persons(table: CellTable, seed: int) -> CandidateRatios:
-    """Draw the persons that are attacked, and return what is computed of each kept state."""
-    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    chosen = np.sort(
-        generator.choice(table.n_cells, min(MOST_PERSONS, table.n_cells), replace=False)
-    )
-    return CandidateRatios(candidates=neighbours(table.cells[chosen], table.n_levels, table.zeros))
+class Told(NamedTuple):
+    """What intruders with several priors learn."""
 
-
-def fitted_means(
-    model: AnyModel,
-    tables: Sequence[CellTable],
-    observer: Observer,
-    *,
-    label: str,
-    seed: int,
-    plan: Plan,
-    execution: Execution,
-) -> tuple[list[Mean], bool]:
-    """Fit the model to the original, and to it with each synthetic file; and if all converged."""
-    means, converged = [], True
-    for number, one in enumerate(tables):
-        kept = execution.of(f"known-{number}")
-        what = f"with synthetic file {number}" if number else "alone"
-        execution.watcher.stage(f"Fitting {label} to the original {what}")
-        draws = sample(
-            model,
-            one,
-            observer,
-            seed=seed,
-            plan=plan,
-            workers=execution.workers,
-            checkpoint=kept.checkpoint,
-            progress=execution.watcher.progress,
-        )
-        if draws.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        means.append(Mean.of(draws))
-        converged = converged and draws.converged
-    return means, converged
+    facts: PosteriorFacts
+    results: tuple[AttackResult, ...]
+    """Success by prior."""
+    question: Question
+    records: Mapping[str, Any]
+    """Columns of a table by record, prior and variable; `place` is that of the record."""
 
 
 def told(
     means: Sequence[Mean],
-    priors: Mapping[str, Float64],
+    priors: Mapping[str, Prior],
+    question: Question,
+    how: Fitting,
     *,
-    name: str,
-    unit: Unit,
-    label: str,
-    n_candidates: int,
-    level: float,
     converged: bool,
-    household: AnyHousehold = None,
-) -> tuple[PosteriorFacts, tuple[AttackResult, ...]]:
+) -> Told:
     """Say what intruders with these priors learn, of means of g_t: the original's come first."""
-    facts, results = [], []
-    for prior, log_prior in priors.items():
-        found, before, effective = after(means[0], means[1:], log_prior)
-        known = effective >= LEAST_DRAWS
+    facts, results, doubts, records = [], [], [], []
+    original, joined = means[0], means[1:]
+    for name, prior in priors.items():
+        found = Learned.of(original, joined, prior)
+        doubts.append(found.doubt)
+        records += list(_by_variable(means, prior, name, question))
+        known = found.doubt < MOST_ERROR
         if not known.any():
             continue
-        at = None if household is None else household[known]
-        first, second = (Contributions(one.first[known], at) for one in (found, before))
-        rates = of_same_records(first, second, level)
-        by_file = [after(means[0], [one], log_prior)[0].first[known].mean() for one in means[1:]]
+        at = None if question.household is None else question.household[known]
+        first, second = (Contributions(one.first[known], at) for one in (found.after, found.before))
+        rates = of_same_records(first, second, how.level)
         results.append(
             AttackResult(
-                name=name,
-                target=f"{prior} prior",
+                name=question.name,
+                target=f"{name} prior",
                 n=float(known.sum()),
                 rate=rates.attack,
-                by_file=tuple(map(float, by_file)),
+                by_file=tuple(
+                    float(Learned.of(original, [one], prior).after.first[known].mean())
+                    for one in joined
+                ),
                 compared=rates.attack,
                 baseline=rates.baseline,
                 kind="prior",
                 excess=rates.excess,
             )
         )
+        after, before = (one.probability[known] for one in (found.after, found.before))
+        others = np.isfinite(original.log[known]).sum(axis=1) - 1.0
+        below = 1.0 - (found.after.rank[known] - 1.0) / np.maximum(others, 1.0)
         facts.append(
             PriorFacts(
-                prior=prior,
-                top_three=float((found.rank[known] <= 3.0).mean()),
-                top_three_before=float((before.rank[known] <= 3.0).mean()),
-                twice=float((found.probability >= 2.0 * before.probability)[known].mean()),
-                largest=float(found.probability[known].max()),
-                largest_before=float(before.probability[known].max()),
+                prior=name,
+                top_three=float((found.after.rank[known] <= 3.0).mean()),
+                top_three_before=float((found.before.rank[known] <= 3.0).mean()),
+                twice=float((after >= 2.0 * before).mean()),
+                largest=float(after.max()),
+                largest_before=float(before.max()),
+                probabilities=_histogram(after),
+                ranks=_histogram(below[others > 0]),
             )
         )
-    return PosteriorFacts(
-        model=label,
-        unit=unit,
-        n_persons=len(known),
-        n_candidates=n_candidates,
-        n_unknown=int(np.count_nonzero(~known)),
-        effective_draws=float(np.median(effective)),
-        least_draws=LEAST_DRAWS,
-        converged=converged,
-        priors=tuple(facts),
-    ), tuple(results)
+    return Told(
+        PosteriorFacts(
+            model=how.label,
+            unit=question.unit,
+            n_persons=len(doubts[0]),
+            n_candidates=round(float(np.isfinite(original.log).sum(axis=1).mean())),
+            n_unknown=int(np.count_nonzero(doubts[0] >= MOST_ERROR)),
+            standard_error=float(np.median(doubts[0])),
+            most_error=MOST_ERROR,
+            converged=converged,
+            priors=tuple(facts),
+        ),
+        tuple(results),
+        question,
+        {name: np.concatenate([one[name] for one in records]) for name in records[0]},
+    )
 
 
-def check_model(model: Any) -> None:
-    """Refuse a model of which the attack is not known (SpecError)."""
-    known = models_with(of_households=None, all_but_one=True)
-    if model.name not in known:
-        raise SpecError(
-            "The attack with all other records known is made for generators of latent classes and "
-            f"of households, and the model is {model.name}; name {either(known)} with --model, or "
-            "leave it out."
+def _histogram(shares: Float64) -> tuple[int, ...]:
+    return tuple(np.histogram(shares, N_BINS, (0.0, 1.0))[0].tolist())
+
+
+def _by_variable(
+    means: Sequence[Mean], prior: Prior, name: str, question: Question
+) -> Sequence[dict[str, Any]]:
+    """What is learned among all candidates, and among those that differ in each variable."""
+    rows = []
+    for variable in (None, *range(len(question.variables))):
+        columns = np.append(0, np.flatnonzero(question.variable == variable))
+        if variable is None:
+            columns = np.arange(len(question.variable))
+        found = Learned.of(means[0], means[1:], prior, columns)
+        n_candidates = np.isfinite(means[0].log[:, columns]).sum(axis=1)
+        asked = np.flatnonzero(n_candidates > 1)
+        known = found.doubt[asked] < MOST_ERROR
+        what = None if variable is None else question.variables[variable]
+        rows.append(
+            {
+                "unit": np.full(len(asked), question.unit, object),
+                "place": asked,
+                "variable": np.full(len(asked), what, object),
+                "prior": np.full(len(asked), name, object),
+                "n_candidates": n_candidates[asked],
+                "rho_before": found.before.probability[asked],
+                "rank_before": found.before.rank[asked],
+                "rho": np.where(known, found.after.probability[asked], np.nan),
+                "rho_se": found.error[asked],
+                "rank": np.where(known, found.after.rank[asked], np.nan),
+            }
         )
-    if model.profile_base == "empirical":
-        raise SpecError(
-            "With profile_base=empirical the prior depends on the file, and the attack with all "
-            "other records known does not hold; take learned or uniform."
-        )
+    return rows

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
-from unikat._typing import Float64
+from unikat._typing import Float64, Int32
 from unikat.synthesis.attacks.files import Files
+from unikat.synthesis.attacks.membership import (
+    FALSE_ALARMS,
+    TESTS,
+    Scores,
+    Test,
+    detection,
+    recognised,
+)
 from unikat.synthesis.attacks.model_free import (
     SEVERAL,
     Attack,
     Setting,
     Tried,
     disclosive,
-    distances,
     inference,
     linkability,
     replicated_uniques,
@@ -33,14 +40,21 @@ from unikat.synthesis.attacks.rates import (
     of_same_records,
     rate_of,
 )
+from unikat.synthesis.attacks.whole_households import whole_households
 
+_ROUNDING = 1e-9
+"""An excess that is no larger is none."""
+OF_HOUSEHOLDS = " of households"
+"""What follows the name of an attack whose records are households."""
+_Named = tuple[str, int | None, Attack]
+"""An attack with its name and the column that it wants to learn."""
 EVEN = Rate(value=0.5, lower=0.5, upper=0.5)
 """A record of the original is as often nearer to the synthetic file as one of the control file."""
 
-Baseline = Literal["control", "margins", "most frequent value", "even", "prior"]
+Baseline = Literal["control", "margins", "most frequent value", "even", "false alarms", "prior"]
 """What an intruder without the synthetic file has: success on records that the generator never saw;
-a file that he makes from the margins; the most frequent value; half of the comparisons; what he
-believed before."""
+a file that he makes from the margins; the most frequent value; half of the comparisons; the share
+of non-members whom he takes for members; what he believed before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +63,11 @@ class AttackResult:
 
     name: str
     """`replicated uniques`, `singling out by one key`, `singling out by several keys`,
-    `linkability`, `attribute disclosure`, `inference`, `distance` or `one unknown record`."""
+    `linkability`, `attribute disclosure`, `inference`, `distance`, `density ratio` or `one unknown
+    record`; of whole households `replicated uniques of households`, and so on."""
     target: str | None
-    """What the intruder wants to learn; of `one unknown record` his prior."""
+    """What the intruder wants to learn; of `one unknown record` his prior; of `distance` and
+    `density ratio` the share of non-members that he takes for members, None for pairs."""
     n: float
     """Guesses of the intruder, mean over the synthetic files."""
     rate: Rate
@@ -70,7 +86,7 @@ class AttackResult:
     @property
     def found(self) -> bool:
         """Whether the attack succeeds more often than chance explains."""
-        return self.excess is not None and self.excess.lower > 0.0
+        return self.excess is not None and self.excess.lower > _ROUNDING
 
 
 def attack(
@@ -83,8 +99,9 @@ def attack(
     level: float,
     n_threads: int = 1,
     stage: Callable[[str], None] = lambda _: None,
+    tests: Mapping[str, Test] = {},
 ) -> tuple[AttackResult, ...]:
-    """Try all attacks that need no model.
+    """Try all attacks that need no model; on whole households too, if all files tell them.
 
     Parameters
     ----------
@@ -104,25 +121,75 @@ def attack(
         Threads; the numbers do not depend on it.
     stage
         Is told which attack comes next.
+    tests
+        Further tests of membership of records, by name; they need a control file.
     """
-    draw, make = (
-        np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))) for part in (0, 1)
-    )
-    chosen = [
-        np.sort(draw.choice(len(one), min(n_attacks, len(one)), replace=False))
-        for one in (files.original, files.control)
-    ]
-    setting = Setting(files=files, original=chosen[0], control=chosen[1], n_threads=n_threads)
+    seeds = [np.random.SeedSequence(seed, spawn_key=(part,)) for part in (0, 1, 6)]
+    make = np.random.default_rng(seeds[1])
     own = [] if len(files.control) else [shuffled(files, len(one), make) for one in files.synthetic]
-    attacks: list[tuple[str, int | None, Attack]] = [
+    alone: list[_Named] = [
         ("replicated uniques", None, replicated_uniques),
         ("singling out by one key", None, singling_out(1)),
         ("singling out by several keys", None, singling_out(SEVERAL)),
         ("linkability", None, linkability(*parts)),
     ]
     for name, attribute in (("attribute disclosure", disclosive), ("inference", inference)):
-        attacks += [(name, target, attribute(target)) for target in targets]
-    found = []
+        alone += [(name, target, attribute(target)) for target in targets]
+    made = {name: test(seed) for name, test in TESTS.items()}
+    setting = _setting(files, n_attacks, seeds[0], n_threads)
+    found = _of_records(setting, own, alone, {**made, **tests}, level, stage)
+    n_files = len(files.synthetic)
+    # Of households of the synthetic file, with persons made of the margins.
+    homes = whole_households(
+        replace(
+            files,
+            synthetic=(*files.synthetic, *own),
+            synthetic_household=files.synthetic_household * (2 if own else 1),
+        )
+    )
+    if homes is not None:
+        together: list[_Named] = [
+            ("replicated uniques", None, replicated_uniques),
+            ("linkability", None, linkability(*parts)),
+        ]
+        of_homes = replace(homes, synthetic=homes.synthetic[:n_files])
+        found += [
+            replace(result, name=f"{result.name}{OF_HOUSEHOLDS}")
+            for result in _of_records(
+                _setting(of_homes, n_attacks, seeds[2], n_threads),
+                homes.synthetic[n_files:],
+                together,
+                made,
+                level,
+                stage,
+            )
+        ]
+    return tuple(found)
+
+
+def _setting(files: Files, n_attacks: int, seed: np.random.SeedSequence, n_threads: int) -> Setting:
+    """Draw the records that are attacked one by one."""
+    draw = np.random.default_rng(seed)
+    chosen = [
+        np.sort(draw.choice(len(one), min(n_attacks, len(one)), replace=False))
+        for one in (files.original, files.control)
+    ]
+    return Setting(files=files, original=chosen[0], control=chosen[1], n_threads=n_threads)
+
+
+def _of_records(
+    setting: Setting,
+    own: Sequence[Int32],
+    attacks: Sequence[_Named],
+    tests: Mapping[str, Test],
+    level: float,
+    stage: Callable[[str], None],
+) -> list[AttackResult]:
+    """Try attacks, and with a control file the tests of membership.
+
+    Without one, `own` are the files of an intruder who knows the margins.
+    """
+    files, found = setting.files, []
     for name, target, method in attacks:
         stage(f"Attacking: {name}")
         tried = [method(setting, one) for one in files.synthetic]
@@ -137,10 +204,13 @@ def attack(
         else:
             guesses = [one.guess for one in tried if one.guess is not None]
             found.append(result(guesses, tried, "most frequent value"))
-    if len(files.control):
-        stage("Attacking: distance")
-        found.append(_nearer(setting, level))
-    return tuple(found)
+    if len(files.control) > 1:
+        for name, test in tests.items():
+            stage(f"Attacking: {name}")
+            found += _membership(
+                setting, name, [test(setting, one) for one in files.synthetic], level
+            )
+    return found
 
 
 def _result(
@@ -181,25 +251,44 @@ def _result(
     )
 
 
-def _nearer(setting: Setting, level: float) -> AttackResult:
-    """Compare the distances of the original's and the control's records to the synthetic file."""
-    found = [distances(setting, one) for one in setting.files.synthetic]
-    ours, theirs = (np.array([one[side] for one in found]) for side in (0, 1))
+def _membership(
+    setting: Setting, name: str, scores: Sequence[Scores], level: float
+) -> list[AttackResult]:
+    """Tell records of the original from those of the control file by their scores.
+
+    In pairs of one of each; and where a share of the control records is taken for members.
+    """
+    ours, theirs = (np.array([one[side] for one in scores]) for side in (0, 1))
     households = (
         setting.household(ours.shape[1]),
         setting.household(theirs.shape[1], control=True),
     )
+
+    def result(
+        target: str | None, rate: Rate, by_file: Sequence[float], kind: Baseline, chance: Rate
+    ) -> AttackResult:
+        return AttackResult(
+            name=name,
+            target=target,
+            n=float(len(setting.original)),
+            rate=rate,
+            by_file=tuple(by_file),
+            compared=rate,
+            baseline=chance,
+            kind=kind,
+            excess=excess_of(rate, chance),
+        )
+
+    each = [(a[None], b[None]) for a, b in zip(ours, theirs, strict=True)]
     rate = nearer_of(ours, theirs, level, households)
-    return AttackResult(
-        name="distance",
-        target=None,
-        n=float(len(setting.original)),
-        rate=rate,
-        by_file=tuple(
-            nearer_of(a[None], b[None], level).value for a, b in zip(ours, theirs, strict=True)
-        ),
-        compared=rate,
-        baseline=EVEN,
-        kind="even",
-        excess=excess_of(rate, EVEN),
-    )
+    pairs = [nearer_of(*one, level).value for one in each]
+    found = [result(None, rate, pairs, "even", EVEN)]
+    for share in FALSE_ALARMS:
+        told = detection(ours, theirs, share, level, households)
+        if told is not None:
+            taken = [
+                float(recognised(a, b, share)[0].mean()) for a, b in zip(ours, theirs, strict=True)
+            ]
+            chance = Rate(value=share, lower=share, upper=share)
+            found.append(result(f"{share:.0%} false alarms", told, taken, "false alarms", chance))
+    return found

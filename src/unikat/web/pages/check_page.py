@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from unikat.errors import UnikatError
 from unikat.report.text.numbers import counted
-from unikat.spec.models import HOUSEHOLDS
+from unikat.spec.models import HOUSEHOLDS, SIMPLEST
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages.pictures import few
 from unikat.web.workbench import Workbench, status_of
@@ -22,6 +22,7 @@ OF_VALUES = ("missing_values", "codebook")
 """Options that say what the values of a key are, besides how the file is read."""
 OF_SIZE = ("weights", "inclusion", "strata", "stratum_sizes", "relative_weights")
 """Options that tell the size of the population, likewise."""
+OF_READING = (*OF_VALUES, "missing", "zeros_conflict")
 MOST_SUGGESTED = 30
 
 
@@ -34,6 +35,15 @@ class Grouped:
     """None without a rule, and where it cannot be used."""
     said: str
     """Them in words."""
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """The context of `missing.html.j2`: the missing values of one key."""
+
+    n_missing: int | None
+    """None if they cannot be counted."""
     problem: str
 
 
@@ -89,6 +99,18 @@ def grouped(bench: Workbench, draft: Draft, column: str) -> Grouped:
     if found.n_missing:
         said += f"; {counted(found.n_missing, 'missing value')}"
     return Grouped(column=column, groups=found, said=f"{said}.", problem="")
+
+
+def missing(bench: Workbench, draft: Draft, column: str) -> Missing:
+    """Count the missing values of one column, with the codes that the form names."""
+    from unikat.jobs.form_preview import groups
+
+    try:
+        spec = _spec(bench, _part(replace(draft, groupings={}), OF_VALUES, keys=(column,)))
+        found = groups(spec.data, column, column, bench.columns(draft, [column]))
+    except UnikatError as error:
+        return Missing(n_missing=None, problem=str(error))
+    return Missing(n_missing=found.n_missing, problem="")
 
 
 def population(bench: Workbench, draft: Draft) -> Population:
@@ -153,7 +175,27 @@ def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
         spec = draft.asked(bench.folder.resolve(draft.path), bench.folder.root)
         assert isinstance(spec, EvaluationSpec)
         return (as_population(spec),)
-    return read_all(_spec(bench, draft))
+    if draft.kind.sized:
+        return read_all(_spec(bench, draft))
+    # A check may take all its keys from its policy.
+    return _read(bench, draft) if draft.keys else ()
+
+
+def _read(bench: Workbench, draft: Draft) -> tuple[str, ...]:
+    """Read a file as a run that knows of no population does."""
+    from unikat.inference.progress import Watcher
+    from unikat.jobs.synthesize import load_and_check
+    from unikat.spec.from_options import Inputs
+    from unikat.spec.kinds import SYNTHESIZE
+    from unikat.spec.synthesis import SynthesisSpec
+
+    part = _part(draft, OF_READING, keys=draft.keys, rules=draft.rules)
+    part = replace(part, kind=SYNTHESIZE, values={"model": SIMPLEST} | dict(part.values))
+    spec = part.asked(bench.folder.resolve(draft.path), bench.folder.root)
+    assert isinstance(spec, SynthesisSpec)
+    notes: list[str] = []
+    load_and_check(spec, Inputs(), Watcher(note=notes.append))
+    return tuple(notes[:1])
 
 
 def _of_rules(bench: Workbench, draft: Draft) -> AssessmentSpec:

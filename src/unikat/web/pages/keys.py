@@ -16,7 +16,7 @@ from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages import check_page
 from unikat.web.pages.check_page import Checked, Grouped, Population, Suggested
-from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
+from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
     from unikat.data.profile import ColumnProfile
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 KEY, GROUPING, MISSING, MARGIN = "key:", "grouping:", "missing:", "margin:"
 """Beginnings of the names of fields, before the name of a column or file."""
 CODEBOOKS = (".json", ".toml")
+OTHER_TAB = (
+    "This form was changed in another tab after you opened it here, so what you wrote here was "
+    "not kept. To keep it, press the button again; what the other tab wrote is then replaced. To "
+    "see what the other tab wrote, open this page again."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherTab:
+    """The context of `other_tab.html.j2`: another tab has changed the form."""
+
+    path: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +45,7 @@ class KeysPage:
     title: str
     nav: Nav
     path: str
+    tab: Tab
     columns: Sequence[ColumnProfile]
     draft: Draft
     missing_codes: tuple[str, Mapping[str, str]]
@@ -64,6 +77,8 @@ def show(request: Request) -> Response:
 def submit(request: Request) -> Response:
     """Take the form: go on to the run if file and form agree, else say what is wrong."""
     bench, draft = workbench_of(request), _posted(request)
+    if request.state.refused:
+        return _page(bench, draft, OTHER_TAB, 409)
     try:
         notes = check_page.understood(bench, draft)
     except UnikatError as error:
@@ -74,7 +89,9 @@ def submit(request: Request) -> Response:
 
 def keep(request: Request) -> Response:
     """Keep what the form holds while it is filled in, for who leaves the page and comes back."""
-    _posted(request)
+    draft = _posted(request)
+    if request.state.refused:
+        return workbench_of(request).page("other_tab.html.j2", OtherTab(path=draft.path))
     return Response(status_code=204)
 
 
@@ -86,6 +103,13 @@ def groups(request: Request) -> Response:
         return bench.page("grouped.html.j2", check_page.grouped(bench, draft, column))
     found = {name: check_page.grouped(bench, draft, name) for name in draft.groupings}
     return _page(bench, draft, grouped=found)
+
+
+def missing(request: Request) -> Response:
+    """Tell how many values of a column are missing, with the codes that the form names."""
+    bench, draft = workbench_of(request), _posted(request)
+    column = request.state.form.get("column", "")
+    return bench.page("missing.html.j2", check_page.missing(bench, draft, column))
 
 
 def population(request: Request) -> Response:
@@ -113,7 +137,8 @@ def suggest(request: Request) -> Response:
     added = request.state.form.get("add", "").strip()
     if added and added not in draft.rule_texts:
         draft = replace(draft, rules="\n".join([*draft.rule_texts, added]))
-        bench.keep(draft)
+        if not request.state.refused:
+            bench.keep(draft)
     suggested, status = check_page.suggested(bench, draft)
     if is_part(request):
         return bench.page("suggested.html.j2", suggested)
@@ -142,7 +167,7 @@ def _posted(request: Request) -> Draft:
     elif values.get("model") == HOUSEHOLDS:
         del values["model"]
     draft = replace(draft, values=values)
-    bench.keep(draft)
+    request.state.refused = not bench.keep_of_tab(draft, "keys", form)
     return draft
 
 
@@ -166,6 +191,7 @@ def _page(
         title=f"Keys and design of {draft.path.rpartition('/')[2]}",
         nav=Nav(here="keys", path=draft.path),
         path=draft.path,
+        tab=bench.opened(draft.path, "keys"),
         columns=columns,
         draft=draft,
         missing_codes=split_codes(draft.values.get("missing_values", "")),

@@ -71,6 +71,37 @@ def group_bars(labels: Sequence[str], counts: Sequence[int], said: str) -> Marku
     )
 
 
+def band_bars(counts: Sequence[int], edges: Sequence[Any]) -> Markup:
+    """Draw the records of each level in order, those of every other band lighter.
+
+    Parameters
+    ----------
+    counts
+        Of each level.
+    edges
+        Beginnings of bands, `place` being the number of levels below.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> band_bars((3, 1, 2), [SimpleNamespace(place=1)]).count("bar even")
+    2
+    """
+    width, most = _WIDE / max(len(counts), 1), max(*counts, 1)
+    starts = [edge.place for edge in edges]
+    drawn = "".join(
+        f'<rect class="bar{" even" if sum(start <= i for start in starts) % 2 else ""}" '
+        f'x="{i * width:.2f}" y="{_TALL * (1 - n / most):.1f}" '
+        f'width="{max(width - min(_GAP, width / 4), 0.5):.2f}" '
+        f'height="{max(_TALL * n / most, 0.5):.1f}"/>'
+        for i, n in enumerate(counts)
+    )
+    return Markup(
+        f'<svg class="unikat bands" viewBox="0 0 {_WIDE:.0f} {_TALL:.0f}" aria-hidden="true" '
+        f'preserveAspectRatio="none">{drawn}</svg>'
+    )
+
+
 def reach(value: float, lower: float, upper: float) -> Markup:
     """Draw a probability with its interval, from 0 to 1.
 

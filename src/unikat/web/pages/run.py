@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from unikat.errors import UnikatError
+from unikat.web import decisions
+from unikat.web.decisions import Decision
 from unikat.web.drafts import Draft
 from unikat.web.events import Listener
 from unikat.web.explorers import STATES
@@ -20,6 +23,8 @@ from unikat.web.runs import Run
 from unikat.web.security import REPORT_POLICY
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
+PAPERS = (".html", ".docx", ".json", ".toml", decisions.FILE)
+"""Endings of the files that a committee can have."""
 EVERY = 0.3
 """Seconds between two looks at the events of a run."""
 
@@ -61,6 +66,12 @@ class ResultPage:
     """Whether its records can be looked at one by one."""
     what_if: bool
     """Whether recodings can be looked at, since its states were kept."""
+    decisions: Sequence[Decision]
+    """What was said of the run, the last first."""
+    words: Mapping[str, str]
+    """What can be said of it."""
+    said: Mapping[str, str]
+    """The fields of what was to be said, and was not taken."""
     repeat: str
     """The command line that repeats the run."""
     problem: str
@@ -99,18 +110,32 @@ def again(request: Request) -> Response:
     path, values = bench.runs.asked(id)
     if not path:
         raise NotInFolderError("The file of this run is not in the folder of the workbench.")
-    kind = bench.runs.get(id).kind
-    if not kind.form:
-        raise NotInFolderError("The workbench has no form for runs of this kind.")
-    bench.keep(Draft.of_run(path, values, kind, id))
+    bench.keep(Draft.of_run(path, values, bench.runs.get(id).kind, id))
     return bench.see("/keys", path=path)
 
 
-def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Response:
-    run = bench.runs.get(id)
+def decide(request: Request) -> Response:
+    """Write down a comment or a decision."""
+    bench, id, form = workbench_of(request), request.path_params["id"], request.state.form
+    place, run = bench.folder.resolve(id), bench.runs.get(id)
+    try:
+        decisions.add(place, run, form)
+    except UnikatError as error:
+        return _page(bench, id, str(error), status_of(error), form)
+    return bench.see(f"/runs/{id}")
+
+
+def _page(
+    bench: Workbench,
+    id: str,
+    problem: str = "",
+    status: int = 200,
+    said: Mapping[str, str] | None = None,
+) -> Response:
+    run = bench.shown(id)
     place = bench.folder.resolve(id)
     nav = Nav(here="runs", path=bench.runs.asked(id)[0])
-    files = [(name, (place / name).stat().st_size) for name in run.kind.downloads(place)]
+    files = [(name, (place / name).stat().st_size) for name in _downloads(bench, run, place)]
     if run.active or not files:
         heard = bench.runs.listen(id)
         heard.listen()
@@ -125,13 +150,24 @@ def _page(bench: Workbench, id: str, problem: str = "", status: int = 200) -> Re
             files=files,
             records=[(name, f"{id}/{name}".lstrip("/")) for name in run.kind.records_in(place)],
             has_report=(place / run.kind.report).is_file(),
-            has_records=records_of(place) is not None,
-            what_if=(place / STATES).is_file(),
+            has_records=not bench.read_only and records_of(place) is not None,
+            what_if=not bench.read_only and (place / STATES).is_file(),
+            decisions=decisions.read(place, run),
+            words=decisions.WORDS,
+            said=said or {},
             repeat=run.kind.repeat(id),
             problem=problem,
         ),
         status,
     )
+
+
+def _downloads(bench: Workbench, run: Run, place: Path) -> list[str]:
+    """List what can be had of a run; of one that is only read no file with rows of records."""
+    found = run.kind.downloads(place)
+    if found and (place / decisions.FILE).is_file():
+        found.append(decisions.FILE)
+    return [name for name in found if not bench.read_only or name.endswith(PAPERS)]
 
 
 def events(request: Request) -> Response:
@@ -165,7 +201,7 @@ def _event(name: str, text: str) -> str:
 def report(request: Request) -> Response:
     """Serve the report of a run, which holds its style and no script."""
     bench, id = workbench_of(request), request.path_params["id"]
-    place = bench.folder.resolve(f"{id}/{bench.runs.get(id).kind.report}")
+    place = bench.folder.resolve(f"{id}/{bench.shown(id).kind.report}")
     return FileResponse(
         place, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY}
     )
@@ -175,7 +211,7 @@ def download(request: Request) -> Response:
     """Serve a file of a run, to be saved."""
     bench, id = workbench_of(request), request.path_params["id"]
     name = request.query_params.get("name", "")
-    if name not in bench.runs.get(id).kind.downloads(bench.folder.resolve(id)):
+    if name not in _downloads(bench, bench.shown(id), bench.folder.resolve(id)):
         raise NotInFolderError("A run has no file of this name.")
     place = bench.folder.resolve(f"{id}/{name}")
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from unikat.errors import UnikatError
+from unikat.web import decisions
+from unikat.web.archive import Archived
 from unikat.web.folder import NotInFolderError
 from unikat.web.runs import Run
-from unikat.web.workbench import Nav, Workbench, workbench_of
+from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
 ABSENT = "–"
 """What a run does not have."""
@@ -24,6 +28,17 @@ class RunsPage:
     title: str
     nav: Nav
     runs: Sequence[Run]
+    """Those that are looked for, in the order that is asked for."""
+    n_runs: int
+    """All that there are."""
+    decided: Mapping[str, str]
+    """What was decided last of runs of which anything was, and by whom."""
+    archived: Sequence[Archived]
+    query: Mapping[str, str]
+    """What is looked for, and the order."""
+    sorts: Sequence[tuple[str, str]]
+    zone: str
+    """The time of this machine."""
     chosen: Mapping[str, str]
     """The runs that are to be seen side by side: `one` and `other`."""
     problem: str
@@ -70,14 +85,40 @@ class BesidePage:
 
 
 def show(request: Request) -> Response:
-    """List the runs."""
-    return _page(workbench_of(request))
+    """List the runs that are looked for."""
+    return _page(workbench_of(request), query=request.query_params)
+
+
+def rename(request: Request) -> Response:
+    """Give a run another name."""
+    bench, id = workbench_of(request), request.path_params["id"]
+    return _moved(bench, lambda: bench.archive.rename(id, request.state.form.get("name", "")))
+
+
+def archive(request: Request) -> Response:
+    """Put a run away."""
+    bench, id = workbench_of(request), request.path_params["id"]
+    return _moved(bench, lambda: bench.archive.put(id))
+
+
+def take_back(request: Request) -> Response:
+    """Take a run back from the archive."""
+    bench, id = workbench_of(request), request.path_params["id"]
+    return _moved(bench, lambda: bench.archive.take_back(id))
+
+
+def _moved(bench: Workbench, move: Callable[[], object]) -> Response:
+    try:
+        move()
+    except UnikatError as error:
+        return _page(bench, problem=str(error), status=status_of(error))
+    return bench.see("/runs")
 
 
 def asked(request: Request) -> Response:
     """Show the specification of a run."""
     bench, id = workbench_of(request), request.path_params["id"]
-    run = bench.runs.get(id)
+    run = bench.shown(id)
     name, text = bench.runs.specification(id)
     page = AskedPage(
         title=f"Specification of {id or 'this folder'}",
@@ -95,13 +136,12 @@ def beside(request: Request) -> Response:
     chosen = {name: query[name] for name in ("one", "other") if name in query}
     if len(set(chosen.values())) < 2:
         return _page(bench, chosen, "Choose two different runs, one in each column.", 422)
-    one, other = (bench.runs.get(id) for id in chosen.values())
+    one, other = (bench.shown(id) for id in chosen.values())
     if one.answer is None or other.answer is None:
         without = one if one.answer is None else other
         raise NotInFolderError(f"The run in {without.id!r} has no result.")
     found = [
-        {"File": run.answer.data, "State": run.words, "Begun (UTC)": run.answer.created}
-        | dict(run.answer.figures)
+        {"File": run.answer.data, "State": run.words, "Begun": run.begun} | dict(run.answer.figures)
         for run in (one, other)
         if run.answer is not None
     ]
@@ -118,16 +158,55 @@ def beside(request: Request) -> Response:
 
 
 def _page(
-    bench: Workbench, chosen: Mapping[str, str] | None = None, problem: str = "", status: int = 200
+    bench: Workbench,
+    chosen: Mapping[str, str] | None = None,
+    problem: str = "",
+    status: int = 200,
+    query: Mapping[str, str] | None = None,
 ) -> Response:
+    asked = {name: text for name in ("search", "sort") if (text := (query or {}).get(name, ""))}
+    runs = [run for run in bench.runs.all() if not bench.read_only or run.decidable]
     page = RunsPage(
         title="Runs",
         nav=Nav(here="runs"),
-        runs=bench.runs.all(),
+        runs=_found(runs, asked),
+        n_runs=len(runs),
+        decided={run.id: decisions.last(bench.folder.root / run.id) for run in runs},
+        archived=bench.archive.all(),
+        query=asked,
+        sorts=[(name, words) for name, (words, _) in SORTS.items()],
+        zone=datetime.now().astimezone().tzname() or "local time",
         chosen=chosen or {},
         problem=problem,
     )
     return bench.page("runs.html.j2", page, status)
+
+
+SORTS: dict[str, tuple[str, Callable[[Run], str]]] = {
+    "": ("latest change", lambda run: ""),
+    "begun": ("begun", lambda run: run.begun),
+    "folder": ("folder", lambda run: run.id.casefold()),
+    "kind": ("kind", lambda run: run.kind.noun),
+    "state": ("state", lambda run: run.words),
+    "file": ("file", lambda run: run.answer.data.casefold() if run.answer else ""),
+}
+"""Orders of the list: what it is called, and by what runs are sorted."""
+
+
+def _found(runs: Sequence[Run], query: Mapping[str, str]) -> Sequence[Run]:
+    """Select the runs that have every word that is looked for, in the order that is asked for."""
+    words = query.get("search", "").casefold().split()
+    found = [run for run in runs if all(word in _words_of(run) for word in words)]
+    _, key = SORTS.get(query.get("sort", ""), SORTS[""])
+    return sorted(found, key=key, reverse=query.get("sort") == "begun")
+
+
+def _words_of(run: Run) -> str:
+    said = [run.id, run.kind.noun, run.words, run.begun]
+    if run.answer is not None:
+        said += [run.answer.data, *run.answer.models, run.answer.headline]
+        said += [f"limit {run.answer.verdict}"] if run.answer.verdict else []
+    return " ".join(said).casefold()
 
 
 def _rows(one: Mapping[str, str], other: Mapping[str, str], *, shared: bool = False) -> list[Row]:

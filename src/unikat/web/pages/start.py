@@ -11,12 +11,20 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.spec.kinds import KINDS, Kind
-from unikat.spec.models import AUTO, EXAMPLE, USUAL, models_with
-from unikat.spec.option import Defined
+from unikat.spec.models import AUTO, EXAMPLE, models_with
 from unikat.web.drafts import RULES, Draft, fields_on
+from unikat.web.fields import (
+    Field,
+    Offered,
+    asks_for_column,
+    asks_for_run,
+    fields_of,
+    models_of,
+    several,
+)
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
-from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
+from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbench_of
 
 MODELS = [
     (name, f"{name}: several are fitted, the best gives the answer (recommended)")
@@ -32,8 +40,36 @@ VERBS = {
     "compare": "Compare models on",
     "evaluate": "Evaluate models on samples from",
     "protect": "Protect",
+    "synthesize": "Make synthetic files from",
+    "attack": "Attack synthetic files of",
+    "verify": "Verify a protected file of",
+    "check": "Check by a policy:",
 }
 """What the title of the page says of each kind of run."""
+INTRO = {
+    "synthesize": (
+        "A model is fitted to the file, and records are drawn from it: synthetic files with the "
+        "same columns, in which nobody's record stands. Several are made, so that who analyses "
+        "them knows how far they vary. The report shows how well they keep tables of the original.",
+        "A synthetic file can still tell about people. Attack it before it is released.",
+    ),
+    "attack": (
+        "This file is taken as the original. What an intruder learns of its people from the "
+        "synthetic files is measured, and compared with what he learns without them. Tick the "
+        "synthetic files, or the synthesis that made them; they may be of any other program.",
+    ),
+    "verify": (
+        "This file is taken as the original. The report compares a protected file with it, "
+        "whatever program made it: what was changed in each key, what was lost, and the risk "
+        "before and after.",
+    ),
+    "check": (
+        "This file is taken as the one that is to be released. The report says of each "
+        "requirement of a policy whether it is met, and a certificate names the file by its "
+        "digest. A policy is a file in the folder of the workbench; unikat policy writes one.",
+    ),
+}
+"""What the page says of kinds of runs that have no template of their own."""
 TARGETS = (
     ("tau1", "Population uniques (τ1) at most: upper end of the interval"),
     ("tau1_estimate", "Population uniques (τ1) at most: estimate"),
@@ -46,6 +82,14 @@ TARGETS = (
 """Measures of a target that need one number, with what the list shows."""
 MEASURE, LIMIT = "target:measure", "target:limit"
 """Fields of which a target is made."""
+CHANGED = (
+    "Keys or design were changed in another tab after you opened this page. The command below has "
+    "them as they are now. If they are what you want, press Start again."
+)
+OTHER_TAB = (
+    "Another tab has changed this form since you opened it here. What you write here is not kept, "
+    "but it is what Start begins."
+)
 PATH = "option:path"
 """Field of the option `path` of a comparison."""
 MODEL = "models:"
@@ -53,19 +97,31 @@ MODEL = "models:"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartPage:
+class Command:
+    """The context of `command.html.j2`: the command line that does the same as the form."""
+
+    command: str
+    rules_file: str
+    """Content of the file of rules that it reads; empty without rules."""
+    rules_name: str
+    """Name of that file."""
+    wrong: str
+    """Why the command would be refused; empty if nothing is known against it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartPage(Command):
     """The context of `start.html.j2`."""
 
     title: str
     nav: Nav
     path: str
+    tab: Tab
     kinds: Sequence[Kind]
     """What can be done with the file."""
     draft: Draft
     models: Sequence[tuple[str, str]]
     """The one that is taken without a word first."""
-    usual: str
-    """Model of an evaluation that names none."""
     example: str
     """Of a model with an option."""
     ticked: Sequence[str]
@@ -75,14 +131,16 @@ class StartPage:
     targets: Sequence[tuple[str, str]]
     target: Mapping[str, str]
     """The fields of the target."""
-    listed: Sequence[Defined]
-    """Options that the page lists by their labels."""
+    intro: Sequence[str]
+    """What such a run does."""
+    fields: Sequence[Field]
+    """Fields that are made of options."""
+    further: Sequence[Field]
+    """Those that few runs need."""
+    common: Sequence[Field]
+    """Those for statisticians, of all kinds of runs."""
     out: str
     """Folder of the results, from that of the workbench."""
-    command: str
-    """The command line that does the same."""
-    rules_name: str
-    """Name of the file of rules that it reads."""
     problem: str
 
 
@@ -96,6 +154,12 @@ def show(request: Request) -> Response:
             # A file is not the same as a sample and as a population.
             draft = replace(draft, notes=())
         draft = replace(draft, kind=kind)
+        if draft.values.get("model", "").partition(":")[0] not in (*models_of(kind), ""):
+            # Records cannot be drawn from it.
+            kept = {name: text for name, text in draft.values.items() if name != "model"}
+            draft = replace(draft, values=kept)
+        if kind.name == "evaluate" and not draft.values.get("models"):
+            draft = replace(draft, values={**draft.values, "models": AUTO})
         bench.keep(draft)
     return _page(bench, draft, bench.runs.free_name(_stem(draft.path), draft.kind))
 
@@ -108,22 +172,33 @@ def submit(request: Request) -> Response:
     draft = draft.updated(_whole(form, draft.kind), fields_on("run", draft.kind))
     if draft.kind.name == "protect":
         draft = draft.with_key_options(form)
-    bench.keep(draft)
     out = form.get("out", "").strip()
+    is_asked = form.get("action") == "command"
+    if not is_asked and form.get("asked_before", draft.asked_before) != draft.asked_before:
+        return _page(bench, draft, out, CHANGED, 409)
+    # What is started is what the page shows, whatever another tab has.
+    mine = {} if is_asked else {"mine": "yes"}
+    kept = bench.keep_of_tab(draft, "run", {**form, **mine})
     try:
         spec = draft.asked(bench.folder.resolve(draft.path), bench.folder.root)
-        if form.get("action") == "command":
+        if is_asked and is_part(request):
+            wrong = "" if kept else OTHER_TAB
+            return bench.page("command.html.j2", Command(wrong=wrong, **_command(draft, out)))
+        if is_asked:
             return _page(bench, draft, out)
         check_models(spec)
         id = bench.runs.start(spec, out)
     except UnikatError as error:
+        if is_asked and is_part(request):
+            refused = Command(wrong=str(error), **_command(draft, out))
+            return bench.page("command.html.j2", refused)
         return _page(bench, draft, out, str(error), status_of(error))
     return bench.see(f"/runs/{id}")
 
 
 def _kind(name: str) -> Kind:
     kind = KINDS.get(name)
-    if kind is None or not kind.form:
+    if kind is None:
         raise NotInFolderError("The workbench has no form for runs of this kind.")
     return kind
 
@@ -134,6 +209,12 @@ def _whole(form: Mapping[str, str], kind: Kind) -> dict[str, str]:
     if kind.name in ("compare", "evaluate"):
         boxes = [name for name, _ in MODELS if form.get(MODEL + name)]
         found["models"] = ",".join([*boxes, *filter(None, [form.get("models", "").strip()])])
+    if kind.name == "evaluate" and not (found["models"] or found.get("synthesizers", "").strip()):
+        # What is evaluated without a word is what an assessment does without a word.
+        found["models"] = AUTO
+    for name in several(kind):
+        start = f"{name}:"
+        found[name] = "\n".join(one.removeprefix(start) for one in form if one.startswith(start))
     # Of the form `path` is the file.
     found["path"] = form.get(PATH, "")
     measure = form.get(MEASURE, "")
@@ -156,6 +237,22 @@ def _target(text: str) -> dict[str, str]:
     return {MEASURE: target.measure, LIMIT: f"{target.bound:.15g}"}
 
 
+def _command(draft: Draft, out: str) -> dict[str, str]:
+    return {
+        "command": draft.command(out),
+        "rules_file": draft.rules_file,
+        "rules_name": RULES,
+    }
+
+
+def _columns(bench: Workbench, draft: Draft) -> Sequence[str]:
+    try:
+        return [one.name for one in bench.profile(draft).columns]
+    except UnikatError:
+        # The page of the file says why it cannot be read.
+        return ()
+
+
 def _stem(path: str) -> str:
     return PurePosixPath(path).name.split(".")[0].strip("*") or "data"
 
@@ -166,24 +263,35 @@ def _page(
     from unikat.language.keys import split_keys
 
     names = [name for name, _ in MODELS]
+    offered = Offered(
+        folder=bench.folder,
+        # They take time to find, and few kinds of runs ask for them.
+        columns=_columns(bench, draft) if asks_for_column(draft.kind) else (),
+        runs=bench.runs.all() if asks_for_run(draft.kind) else (),
+        values=draft.values,
+    )
+    own, common = fields_of(draft.kind, offered)
     asked = split_keys(draft.values.get("models", ""))
     page = StartPage(
         title=f"{VERBS[draft.kind.name]} {PurePosixPath(draft.path).name}",
         nav=Nav(here="run", path=draft.path),
         path=draft.path,
-        kinds=[kind for kind in KINDS.values() if kind.form],
+        tab=bench.opened(draft.path, "run"),
+        kinds=list(KINDS.values()),
         draft=draft,
         models=MODELS,
-        usual=USUAL,
         example=EXAMPLE,
         ticked=[name for name in asked if name in names],
         others=",".join(name for name in asked if name not in names),
         targets=TARGETS,
         target=_target(draft.values.get("target", "")),
-        listed=[one for one in fields_on("run", draft.kind).values() if one.option.label],
+        intro=INTRO.get(draft.kind.name, ()),
+        fields=[one for one in own if one.first],
+        further=[one for one in own if not one.first],
+        common=common,
         out=out,
-        command=draft.command(out),
-        rules_name=RULES,
         problem=problem,
+        wrong="",
+        **_command(draft, out),
     )
     return bench.page("start.html.j2", page, status)

@@ -16,7 +16,15 @@ from unikat.report.pages import colours
 from unikat.report.text.numbers import counted, number, percent
 from unikat.spec.network import NETWORK
 from unikat.web.drafts import flag_of
-from unikat.web.pages.pictures import bars, few, frontier_plot, group_bars, reach, settling
+from unikat.web.pages.pictures import (
+    band_bars,
+    bars,
+    few,
+    frontier_plot,
+    group_bars,
+    reach,
+    settling,
+)
 
 STYLE = ("style.css.j2", "workbench.css.j2")
 """The style of reports, and what the workbench adds."""
@@ -25,10 +33,11 @@ STYLE = ("style.css.j2", "workbench.css.j2")
 class Pages:
     """The pages of one server, whose addresses begin with its secret."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, *, read_only: bool = False) -> None:
         self._base = base
         self._environment = environment()
         self._environment.globals["at"] = self.at
+        self._environment.globals["read_only"] = read_only
 
     def at(self, path: str, /, **query: str) -> str:
         """Return the address of a page; a path of the folder may be a part of it."""
@@ -55,6 +64,7 @@ def environment() -> Environment:
     )
     made.globals |= {
         "at": lambda path, /, **_: path,
+        "band_bars": band_bars,
         "bars": bars,
         "group_bars": group_bars,
         "few": few,
@@ -67,6 +77,7 @@ def environment() -> Environment:
         "number": number,
         "percent": percent,
         "network": NETWORK,
+        "read_only": False,
         "version": __version__,
     }
     return made

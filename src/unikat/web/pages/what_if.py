@@ -7,8 +7,11 @@ model, and then for that of all.
 
 from __future__ import annotations
 
+import csv
+import io
 import secrets
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +23,7 @@ from starlette.responses import Response
 
 from unikat.errors import SpecError, UnikatError
 from unikat.spec.kinds import ASSESS, PROTECT
-from unikat.web.explorers import STATES, Explorer, Question
+from unikat.web.explorers import STATES, Choice, Explorer, Question
 from unikat.web.folder import NotInFolderError
 from unikat.web.runs import Run
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
 PATIENCE = 1.0
 """Seconds that a page waits for the numbers of all states; a part of it then asks for them."""
 LONGEST = 120.0
-KEY = "key:"
-"""Beginning of the names of fields that hold the step of a key."""
+SOON = 0.1
+"""Seconds after which counts are shown by themselves."""
+KEY, LEVELS = "key:", "levels:"
+"""Beginnings of the names of fields that hold the step of a key, or its groups made by hand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,12 @@ class Control:
     steps: Sequence[Mapping[str, Any]]
     """As `Step` has them."""
     at: int
+    by_hand: str
+    """Its groups, where they were made by hand; then it has no step."""
+    edit: str
+    """Address of its levels."""
+    back: str
+    """Address of this page with the key as it is."""
 
     @property
     def labels(self) -> list[str]:
@@ -107,6 +118,10 @@ class Numbers:
     """Folder of the protection."""
     command: str
     """The command line that does the same; empty if nothing is recoded."""
+    files: Sequence[tuple[str, str]]
+    """Files of groups that it names, each with its address."""
+    now: Mapping[int, str]
+    """Expected population uniques of each group of the key whose levels are shown."""
     brief: str
     part: bool
     """Whether it takes the place of a part of a page, and of the brief one of the page."""
@@ -137,7 +152,7 @@ class Frontier:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _State:
+class State:
     """Where the sliders of a page stand."""
 
     bench: Workbench
@@ -147,7 +162,14 @@ class _State:
     given: Mapping[str, str]
 
     @classmethod
-    def of(cls, request: Request, given: Mapping[str, str] | None = None) -> _State:
+    def of(cls, request: Request, given: Mapping[str, str] | None = None) -> State:
+        """Take it from the query of an address, or from a form.
+
+        Raises
+        ------
+        NotInFolderError
+            If there is no such run, or it has kept no states.
+        """
         bench, id = workbench_of(request), request.path_params["id"]
         place = _folder(bench, id)
         if not (place / STATES).is_file():
@@ -169,10 +191,13 @@ class _State:
         return str(report.get("threshold") or "")
 
     @property
-    def steps(self) -> list[int]:
-        """The step of each key; 0 where the address has none that there is."""
-        found = []
+    def steps(self) -> list[Choice]:
+        """The step of each key, 0 where the address has none that there is; or its groups."""
+        found: list[Choice] = []
         for key in self.explorer.keys:
+            if by_hand := self.given.get(f"{LEVELS}{key['name']}", "").strip():
+                found.append("\n".join(by_hand.splitlines()))
+                continue
             text = self.given.get(f"{KEY}{key['name']}", "")
             at = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
             found.append(at if at < len(key["steps"]) else 0)
@@ -181,26 +206,54 @@ class _State:
     @property
     def controls(self) -> list[Control]:
         """The sliders."""
-        keys = zip(self.explorer.keys, self.steps, strict=True)
-        return [Control(id=f"key-{i}", at=at, **key) for i, (key, at) in enumerate(keys, start=1)]
+        steps, found = self.steps, []
+        for i, key in enumerate(self.explorer.keys):
+            at = steps[i]
+            as_it_is = [*steps[:i], 0, *steps[i + 1 :]]
+            found.append(
+                Control(
+                    id=f"key-{i + 1}",
+                    at=0 if isinstance(at, str) else at,
+                    by_hand=at if isinstance(at, str) else "",
+                    edit=self.at("what-if-levels", steps, edit=key["name"]),
+                    back=self.at("what-if", as_it_is),
+                    **key,
+                )
+            )
+        return found
 
-    def fields(self, steps: Sequence[int], **more: str) -> dict[str, str]:
+    def fields(self, steps: Sequence[Choice], **more: str) -> dict[str, str]:
         """The query of an address."""
         keys = zip(self.explorer.keys, steps, strict=True)
         # An empty target is one that was taken back.
-        return {f"{KEY}{key['name']}": str(at) for key, at in keys if at} | {
-            "target": self.target or " ",
-            **more,
-        }
+        return {
+            f"{LEVELS if isinstance(at, str) else KEY}{key['name']}": str(at)
+            for key, at in keys
+            if at
+        } | {"target": self.target or " ", **more}
 
-    def at(self, page: str, steps: Sequence[int], **more: str) -> str:
+    def at(self, page: str, steps: Sequence[Choice], **more: str) -> str:
         """Address of this page, or of a part of it, with sliders at steps."""
         return self.bench.pages.at(f"/{page}/{self.id}", **self.fields(steps, **more))
 
-    def rules(self) -> dict[str, str]:
-        """The recoding, by key."""
-        found = {one.name: one.steps[one.at]["rule"] for one in self.controls}
-        return {name: rule for name, rule in found.items() if rule}
+    def look(self, page: str, key: str = "") -> Question:
+        """Ask for the risk of where the sliders stand."""
+        return self.explorer.look(page, self.steps, self.target, key)
+
+    def whole(self) -> Mapping[str, Any]:
+        """Wait for the look of where the sliders stand, by all states.
+
+        Raises
+        ------
+        SpecError
+            If there is none.
+        """
+        question = self.explorer.look("whole", self.steps, "")
+        self.explorer.wait(lambda: question.done, LONGEST)
+        if question.answer is None or question.answer["kind"] != "look":
+            raise SpecError(question.problem or "The recoding was not looked at; try again.")
+        found: Mapping[str, Any] = question.answer["look"]
+        return found
 
 
 def _folder(bench: Workbench, id: str) -> Path:
@@ -215,7 +268,7 @@ def show(request: Request) -> Response:
     bench, id = workbench_of(request), request.path_params["id"]
     if not (_folder(bench, id) / STATES).is_file():
         return _page(bench, id, None)
-    state = _State.of(request)
+    state = State.of(request)
     explorer = state.explorer
     if explorer.state == "failed":
         # The next one who loads the page starts another.
@@ -236,7 +289,7 @@ def show(request: Request) -> Response:
 def _page(
     bench: Workbench,
     id: str,
-    state: _State | None,
+    state: State | None,
     problem: str = "",
     status: int = 200,
     *,
@@ -248,11 +301,11 @@ def _page(
     brief = ""
     if state is not None:
         if ready:
-            question = state.explorer.look(token, state.steps, state.target)
+            question = state.look(token)
             state.explorer.wait(lambda: question.done, PATIENCE)
             state.explorer.wait(lambda: question.answer is not None, LONGEST)
-            found = _numbers(state, question, part=False)
-            numbers, brief = _filled(state, "what-if-numbers.html.j2", found), found.brief
+            found = numbers_of(state, question, part=False)
+            numbers, brief = filled(state, "what-if-numbers.html.j2", found), found.brief
             frontier_ = _frontier(state)
         if finding or not ready:
             waiting_ = _waiting(state, finding=finding)
@@ -277,28 +330,36 @@ def _page(
 
 
 def numbers(request: Request) -> Response:
-    """Answer with the numbers of where the sliders stand: the first, or with `all` the last."""
-    state = _State.of(request)
+    """Answer with the numbers of where the sliders stand: the first, or with `seen` better ones."""
+    state = State.of(request)
     page, explorer = request.headers.get("x-page", ""), state.explorer
-    if state.given.get("all"):
-        asked = explorer.asked(page, state.steps, state.target)
+    key = state.given.get("edit", "")
+    if seen := state.given.get("seen"):
+        asked = explorer.asked(page, state.steps, state.target, key)
         if asked is None:
             # The sliders have moved on.
             return _nothing()
         question = asked
-        explorer.wait(lambda: question.done, LONGEST)
+        explorer.wait(lambda: question.done or question.stage > int(seen), LONGEST)
     else:
         explorer.wait(lambda: explorer.state == "ready", LONGEST)
-        question = explorer.look(page, state.steps, state.target)
-        explorer.wait(lambda: question.answer is not None, LONGEST)
+        question = state.look(page, key)
+        first_numbers(explorer, question)
     if question.answer is not None and question.answer["kind"] == "obsolete":
         return _nothing()
     if explorer.state == "failed":
         state.bench.explorers.forget(explorer)
-    found = _filled(state, "what-if-numbers.html.j2", _numbers(state, question, part=True))
+    found = filled(state, "what-if-numbers.html.j2", numbers_of(state, question, part=True))
     part = Response(str(found), media_type="text/html")
-    part.headers["HX-Replace-Url"] = state.at("what-if", state.steps)
+    if not key:
+        part.headers["HX-Replace-Url"] = state.at("what-if", state.steps)
     return part
+
+
+def first_numbers(explorer: Explorer, question: Question) -> None:
+    """Wait for the first look, or, if that takes longer, for the counts of the file."""
+    explorer.wait(lambda: question.stage > 1 or question.done, SOON)
+    explorer.wait(lambda: question.answer is not None, LONGEST)
 
 
 def _nothing() -> Response:
@@ -306,25 +367,33 @@ def _nothing() -> Response:
     return Response("", media_type="text/html", headers={"HX-Reswap": "none"})
 
 
-def _filled(state: _State, name: str, context: Any) -> Markup:
+def filled(state: State, name: str, context: Any) -> Markup:
+    """Fill a part of a page."""
     # The template has escaped what it was given.
     return Markup(state.bench.pages.fill(name, context))
 
 
-def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
+def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
+    """Write the numbers of a question, as far as they are known."""
     from unikat.report.text.numbers import number, percent
     from unikat.report.text.verdict import verdict_text
     from unikat.risk.limits import Judged
 
     explorer = state.explorer
     answer, problem = question.answer, question.problem
+    key = state.given.get("edit", "")
     look = answer["look"] if answer is not None and answer["kind"] == "look" else None
     rows: list[tuple[str, str, str]] = []
-    verdict, refine, brief = None, "", ""
+    verdict, refine, brief, now = None, "", "", {}
+    first = {} if answer is None or problem else _before(state)
+    counted = seen_in(question)
+    if first and counted:
+        rows = [
+            ("Sample uniques", number(first["n_uniques"]), number(counted["n_uniques"])),
+            ("Smallest combination, k", number(first["smallest"]), number(counted["smallest"])),
+        ]
+        brief = f"{number(counted['n_uniques'])} sample uniques, k {number(counted['smallest'])}"
     if look is not None:
-        start = explorer.look("as it is", [0] * len(explorer.keys), "")
-        explorer.wait(lambda: start.done, LONGEST)
-        first = start.answer["look"] if start.answer and "look" in start.answer else look
 
         def ends(one: Mapping[str, float]) -> str:
             return f"{number(one['mean'])} ({number(one['lower'])} to {number(one['upper'])})"
@@ -333,19 +402,24 @@ def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
             ("τ1, population uniques", ends(first["tau1"]), ends(look["tau1"])),
             ("τ2, expected correct matches", ends(first["tau2"]), ends(look["tau2"])),
             ("Information lost", "0%", percent(look["lost"])),
-            ("Sample uniques", number(first["n_uniques"]), number(look["n_uniques"])),
-            ("Smallest combination, records", number(first["smallest"]), number(look["smallest"])),
+            *rows,
         ]
-        brief = f"τ1 {ends(look['tau1'])}, {percent(look['lost'])} lost"
+        brief = f"τ1 {ends(look['tau1'])}, {percent(look['lost'])} lost, {brief}"
         if look["judged"] is not None:
             verdict = verdict_text(Judged(**look["judged"]), explorer.level)
+        if look["groups"] is not None:
+            n_of = Counter(look["groups"]["of_level"])
+            risks = enumerate(look["groups"]["risk"])
+            now = {group: risk_words(risk) for group, risk in risks if n_of[group] > 1}
     if not question.done:
-        refine = state.at("what-if-numbers", state.steps, all="1")
-    rules = state.rules()
+        more = {"edit": key} if key else {}
+        refine = state.at("what-if-numbers", state.steps, seen=str(question.stage), **more)
+    rules = {} if look is None else look["rules"]
     out = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)
     words = ["unikat", "protect", f"{state.id}/{ASSESS.spec}" if state.id else ASSESS.spec]
     words += ["--recode", "; ".join(f"{name}: {rule}" for name, rule in rules.items())]
     words += ["--target", state.target] if state.target else []
+    files = {} if look is None else look["files"]
     return Numbers(
         id=state.id,
         problem=problem,
@@ -358,14 +432,54 @@ def _numbers(state: _State, question: Question, *, part: bool) -> Numbers:
         fields=state.fields(state.steps),
         out=out,
         command=shlex.join([*words, "--out", out]) if rules else "",
+        files=[
+            (rules[name][5:-1], state.at("what-if-groups", state.steps, edit=name))
+            for name in files
+        ],
+        now=now if part else {},
         brief=brief,
         part=part,
     )
 
 
+def seen_in(question: Question) -> Mapping[str, Any]:
+    """What a question was answered by a look or by counts; empty if neither is there."""
+    answer = question.answer
+    return answer["look"] if answer is not None and answer["kind"] in ("look", "counts") else {}
+
+
+def risk_words(risk: float) -> str:
+    """Write expected population uniques of a level; below ten with one decimal."""
+    from unikat.report.text.numbers import number
+
+    return number(round(risk, 1)) if risk < 10.0 else number(round(risk))
+
+
+def _before(state: State) -> Mapping[str, Any]:
+    """The look at the file as it is; empty if it cannot be had."""
+    start = state.explorer.look("as it is", [0] * len(state.explorer.keys), "")
+    state.explorer.wait(lambda: start.done, LONGEST)
+    return start.answer.get("look", {}) if start.answer else {}
+
+
+def groups(request: Request) -> Response:
+    """Serve the groups of a key that were made by hand, as a hierarchy for the command line."""
+    state = State.of(request)
+    state.explorer.wait(lambda: state.explorer.state != "preparing", LONGEST)
+    name = state.given.get("edit", "")
+    look = state.whole()
+    if name not in look["files"]:
+        raise NotInFolderError("No groups of this key were made by hand.")
+    text = io.StringIO()
+    csv.writer(text, delimiter=";", lineterminator="\n").writerows(look["files"][name])
+    file = look["rules"][name][5:-1]
+    said = {"Content-Disposition": f'attachment; filename="{file}"'}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=said)
+
+
 def waiting(request: Request) -> Response:
     """Tell how far the preparing or the search is; when it is over, the page is loaded again."""
-    state = _State.of(request)
+    state = State.of(request)
     explorer, finding = state.explorer, bool(state.given.get("find"))
     if explorer.state == "ready" and finding:
         question = explorer.find(state.target)
@@ -382,7 +496,7 @@ def waiting(request: Request) -> Response:
     return Response(str(_waiting(state, finding=finding)), media_type="text/html")
 
 
-def _waiting(state: _State, *, finding: bool) -> Markup:
+def _waiting(state: State, *, finding: bool) -> Markup:
     words, share = state.explorer.text, state.explorer.share
     more = {}
     if finding:
@@ -396,7 +510,7 @@ def _waiting(state: _State, *, finding: bool) -> Markup:
     )
     here = state.at("what-if", state.steps) if state.explorer.keys else ""
     part = Waiting(words=words, share=share, again=again, here=here)
-    return _filled(state, "what-if-waiting.html.j2", part)
+    return filled(state, "what-if-waiting.html.j2", part)
 
 
 def _searched(question: Question) -> str:
@@ -406,14 +520,14 @@ def _searched(question: Question) -> str:
 
 def frontier(request: Request) -> Response:
     """Answer with the frontier, or with how far its search is."""
-    state = _State.of(request)
+    state = State.of(request)
     if state.explorer.state == "ready":
         question = state.explorer.frontier()
         state.explorer.wait(lambda: question.done, 1.0)
     return Response(str(_frontier(state)), media_type="text/html")
 
 
-def _frontier(state: _State) -> Markup:
+def _frontier(state: State) -> Markup:
     from unikat.report.text.numbers import number, percent
     from unikat.report.text.plan_words import key_words
 
@@ -435,7 +549,7 @@ def _frontier(state: _State) -> Markup:
         words=_searched(question),
         again="" if question.done else state.at("what-if-frontier", state.steps),
     )
-    return _filled(state, "what-if-frontier.html.j2", part)
+    return filled(state, "what-if-frontier.html.j2", part)
 
 
 def apply(request: Request) -> Response:
@@ -443,9 +557,14 @@ def apply(request: Request) -> Response:
     from unikat.spec.from_options import specify
     from unikat.spec.protection import ProtectionSpec
 
-    state = _State.of(request, request.state.form)
-    rules = state.rules()
+    state = State.of(request, request.state.form)
     try:
+        look = state.whole()
+        rules: dict[str, Any] = dict(look["rules"])
+        for name, rows in look["files"].items():
+            n_of = Counter(group for _, group in rows)
+            # Levels that stay as they are are not named.
+            rules[name] = {level: to for level, to in rows if n_of[to] > 1 or level != to}
         if not rules:
             raise SpecError("Nothing is recoded; move a slider first.")
         spec, _ = specify(

@@ -1,0 +1,119 @@
+"""Generators of synthetic files side by side, on populations whose truth is known.
+
+    python benchmarks/generators.py FOLDER --populations adult eph --n 2000 --repeats 4
+    python benchmarks/generators.py --table
+
+`unikat evaluate --synthesizers` draws the samples, lets every generator make a file of each, and
+scores the files beside the population. A study that was interrupted goes on where it stopped. Of
+each population, size and generator one line stands in results/generators.jsonl (the last counts),
+of which `--table` makes the table of docs/design/generators.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from common import machine, print_table
+from leaderboard import population
+
+RESULTS = Path(__file__).parent / "results" / "generators.jsonl"
+GENERATORS = ("hdp", "latent-class", "cart", "independence")
+HEAD = ["population", "n", "generator", "files", "distance of 1", "2", "3 keys", "to second",
+        "uniques reproduced", "more than second", "population uniques", "true claims",
+        "keys inferred", "not converged", "seconds"]  # fmt: skip
+
+
+def run(name: str, folder: Path, options: argparse.Namespace) -> None:
+    """Evaluate the generators on a population, and keep what they gave."""
+    import unikat
+
+    frame, keys = population(name)
+    found = unikat.evaluate(
+        frame,
+        keys=keys,
+        n=options.n,
+        repeats=options.repeats,
+        synthesizers=list(options.generators),
+        missing="level",
+        max_sweeps=options.sweeps,
+        workers=2,
+        out=folder / name,
+        resume=(folder / name).exists(),
+    )
+    with RESULTS.open("a", encoding="utf-8") as file:
+        for one in found.summary.synthesizers:
+            line = {
+                "population": name,
+                "units": found.summary.population.n_units,
+                "sweeps": options.sweeps,
+                "machine": machine(),
+                "date": f"{datetime.now(UTC):%Y-%m-%d}",
+                **_plain(one),
+            }
+            file.write(json.dumps(line) + "\n")
+
+
+def _plain(one: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(one)
+
+
+def table() -> None:
+    """Print what is known of each population, size and generator."""
+    known: dict[tuple[str, int, str], dict[str, Any]] = {}
+    for text in RESULTS.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        known[line["population"], line["n"], line["synthesizer"]] = line
+    rows = []
+    for (name, n, generator), line in known.items():
+        second = known[name, n, "second-sample"]["distances"][-1]["mean"]
+        more = line["reproduced"]
+        ends = "" if more["lower"] is None else f" ({more['lower']:+.1%} to {more['upper']:+.1%})"
+        rows.append(
+            [
+                name,
+                f"{n:,}",
+                generator,
+                line["n_samples"],
+                *(f"{one['mean']:.4f}" for one in line["distances"]),
+                f"{line['distances'][-1]['mean'] / second:.2f}",
+                f"{more['mean']:.1%}",
+                "–" if generator == "second-sample" else f"{more['difference']:+.1%}{ends}",
+                *(
+                    f"{line[key]['mean']:.1%}" if line[key] else "–"
+                    for key in ("reproduced_alone", "true_claims", "inferred")
+                ),
+                line["n_unconverged"],
+                "–" if line["seconds"] is None else f"{line['seconds']:.1f}",
+            ]
+        )
+    print_table(HEAD, rows)
+
+
+def main() -> None:
+    """Read what is asked for, and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--populations", nargs="+", default=["adult", "eph"])
+    parser.add_argument("--generators", nargs="+", default=GENERATORS)
+    parser.add_argument("--n", nargs="+", type=int, default=[2000])
+    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--sweeps", type=int, default=3000)
+    parser.add_argument("--table", action="store_true", help="Print the table of what is there.")
+    options = parser.parse_args()
+    if not options.table:
+        if options.folder is None:
+            parser.error("FOLDER is needed")
+        options.folder.mkdir(parents=True, exist_ok=True)
+        for name in options.populations:
+            run(name, options.folder, options)
+    table()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Everybody on the same samples of populations whose truth is known.
+
+    python benchmarks/leaderboard.py FOLDER
+    python benchmarks/leaderboard.py FOLDER --populations pakistan-1 --shares 2 --repeats 1 --smoke
+    python benchmarks/leaderboard.py --page
+
+`unikat evaluate --leaderboard` draws the samples, fits the models and computes the formulas; the
+copulas (copula.py) get the rows of the samples and give their estimates back by a file, as any
+program can. `auto` has the calibration that was learned without the survey of the population.
+A study that was interrupted goes on where it stopped. Of each population, size and estimator one
+line stands in results/leaderboard.jsonl (the last counts), of which docs/leaderboard.md is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from common import data_file, machine
+from copula import mean_of_two, probabilities, vines
+from populations import APART, POPULATIONS, without_survey
+
+RESULTS = Path(__file__).parent / "results" / "leaderboard.jsonl"
+DOCS = Path(__file__).parent.parent / "docs"
+MODELS = ("auto", "loglinear", "skinner-holmes", "individual-risk")
+COPULA, TWO = "gaussian-copula", "two-copulas"
+LEAST = 300
+"""Records of a sample, at least."""
+
+
+def plain(keys: list[str]) -> list[str]:
+    """Names of the columns of keys such as AGEP:width(5)."""
+    return [key.split(":")[0] for key in keys]
+
+
+def population(name: str) -> tuple[pd.DataFrame, list[str]]:
+    """Rows and keys of a population; adults of the ACS, all rows elsewhere."""
+    source, keys = (APART | POPULATIONS)[name]
+    frame = pd.read_parquet(data_file(source), columns=plain(keys))
+    if "AGEP" in frame and name.startswith("acs"):
+        frame = frame[frame["AGEP"] >= 18]
+    return frame.reset_index(drop=True), list(keys)
+
+
+def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """What the copulas say of samples, as `--estimates` reads it."""
+    grouped = pd.DataFrame({plain([key])[0]: frame[plain([key])[0]] for key in keys})
+    for key in keys:
+        name, _, how = key.partition(":")
+        if how.startswith("width("):
+            grouped[name] = grouped[name] // int(how[6:-1])
+    codes = np.stack([pd.factorize(grouped[name], sort=True)[0] for name in grouped], axis=1)
+    for (n, repeat), part in rows.groupby(["n", "repeat"]):
+        units = part["row"].to_numpy() - 1
+        own = np.stack([np.unique(c, return_inverse=True)[1] for c in codes[units].T], axis=1)
+        _, cell, count = np.unique(own, axis=0, return_inverse=True, return_counts=True)
+        alone = count[cell.ravel()] == 1
+        begun = time.perf_counter()
+        r1 = (1.0 - probabilities(own, own[alone])) ** (len(frame) - 1)
+        sample = {"n": n, "repeat": repeat}
+        address = sample | {"estimator": COPULA}
+        yield address | {"seconds": time.perf_counter() - begun}
+        for row, risk in zip(units[alone] + 1, r1, strict=True):
+            yield address | {"row": row, "r1": risk}
+        if vines is not None:
+            begun = time.perf_counter()
+            tau1, tau2 = mean_of_two(own, len(frame))
+            found = {"estimator": TWO, "tau1": tau1, "tau2": tau2}
+            yield sample | found | {"seconds": time.perf_counter() - begun}
+
+
+def run(name: str, options: argparse.Namespace) -> None:
+    """Evaluate everybody on one population, and keep a line for each estimator and size."""
+    import unikat
+    from unikat.studies import calibrate
+
+    frame, keys = population(name)
+    sizes = sorted({max(LEAST, round(share * len(frame) / 100)) for share in options.shares})
+    out, told = options.folder / name, options.folder / f"{name}.csv"
+    whole = calibrate.EXPERIENCE
+    calibrate.EXPERIENCE = without_survey(name, whole)
+    asked: dict[str, Any] = {
+        "keys": keys, "n": sizes, "repeats": options.repeats, "models": list(options.models),
+        "missing": "level", "seed": 1, "leaderboard": True, "out": out, "workers": 1,
+    }  # fmt: skip
+    if options.smoke:
+        asked |= {"max_sweeps": 300, "chains": 2}
+    try:
+        unikat.evaluate(frame, **asked, resume=True)
+        rows = pd.read_parquet(out / "samples.parquet")
+        pd.DataFrame(list(estimates(frame, keys, rows))).to_csv(told, index=False)
+        unikat.evaluate(frame, **asked, resume=True, estimates=told)
+    finally:
+        calibrate.EXPERIENCE = whole
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    note = {
+        "population": name, "N": len(frame), "machine": machine(), "smoke": options.smoke,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}", "version": unikat.__version__,
+    }  # fmt: skip
+    RESULTS.parent.mkdir(exist_ok=True)
+    with RESULTS.open("a", encoding="utf-8") as file:
+        for one in summary["results"]:
+            kept = ("model", "n", "n_samples", "n_unconverged", "n_failed", "seconds", "tau1",
+                    "tau2", "records", "r1_groups")  # fmt: skip
+            file.write(json.dumps(note | {part: one[part] for part in kept}) + "\n")
+
+
+def main() -> None:
+    """Evaluate, or write the page alone."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", help="of the studies")
+    parser.add_argument("--populations", nargs="+", default=[*APART, *POPULATIONS])
+    parser.add_argument("--shares", nargs="+", type=float, default=[1.0, 3.0, 10.0], help="percent")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--smoke", action="store_true", help="300 sweeps of two chains")
+    parser.add_argument("--page", action="store_true", help="write the page of the docs alone")
+    options = parser.parse_args()
+    if not options.page:
+        if options.folder is None:
+            parser.error("name a folder for the studies")
+        for name in options.populations:
+            print(name, flush=True)
+            run(name, options)
+    from leaderboard_page import write
+
+    write(DOCS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What a search will take, before the fit that it looks at: one state is made and looked at."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.inference.processes import available_cores
+from unikat.models.base import AnyModel, Stream
+from unikat.protection.going_on import N_STATES
+from unikat.protection.recoding import Recoding, recodable, unchanged
+from unikat.protection.search import MOST_LOOKS
+from unikat.protection.what_if import FEW, Posterior
+from unikat.risk.exposure import fitted_table
+
+_SWEEPS = 3
+_STATES = 2.0 * FEW
+"""States of a look of a search, about: a few tell of most plans."""
+_FEWEST, _MOST_CLOSELY = 4, 24
+"""Plans that are looked at by all states."""
+
+
+def search_seconds(model: AnyModel, table: CellTable, seed: int) -> tuple[float, float]:
+    """Seconds of a search and of the looks by all states that follow: at least, and at most.
+
+    A look takes as long as there are cells, classes of a design and members of households to look
+    at, so one is made, at the file as it is, which has the most cells. The state is that of a few
+    sweeps, and has more components than later ones.
+
+    Parameters
+    ----------
+    model, table
+        That is fitted. A model without states takes no time.
+    seed
+        Of the run.
+    """
+    fitted = fitted_table(table)
+    recoding = Recoding(keys=tuple(map(unchanged, recodable(table))))
+    try:
+        data = model.prepare(fitted)
+        state = model.init(Stream(seed, 0, 0), data)
+        for sweep in range(1, _SWEEPS + 1):
+            state, _ = model.step(Stream(seed, 0, sweep), state, data, 1)
+        states = (((Stream(seed, 0, _SWEEPS), state),),)
+        posterior = Posterior(table=table, fitted=fitted, model=model, data=data, states=states)
+        took = []
+        for _ in range(2):
+            # The first look compiles; a copy remembers nothing of it.
+            fresh, begun = replace(posterior), time.perf_counter()
+            fresh.law(recoding, recoding.table(table), 1, of_sums=False)
+            took.append(time.perf_counter() - begun)
+    except (SpecError, AttributeError, NotImplementedError):
+        return 0.0, 0.0
+    of_state = min(took) / available_cores()
+    most = MOST_LOOKS * _STATES + _MOST_CLOSELY * N_STATES
+    return _FEWEST * N_STATES * of_state, most * of_state

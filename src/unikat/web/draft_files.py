@@ -1,0 +1,125 @@
+"""Drafts of forms on disk: what somebody has written is there again after a restart.
+
+They lie in a hidden folder of the folder of the workbench, which its owner alone can read: rules
+of impossible combinations and recodings may quote values of records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unikat.errors import OutputError, UnikatError, why
+from unikat.files.json import parse_json
+from unikat.spec.kinds import ASSESS, KINDS, Kind
+from unikat.web.drafts import PAGES, Draft, fields_on, may_be_restored
+from unikat.web.folder import Folder
+
+DRAFTS = ".unikat-drafts"
+"""Folder of the drafts, in that of the workbench."""
+SCHEMA = "unikat.draft/1"
+SECRETS = ("perturbation_seed", "salt")
+"""Who knows them can undo what hides records: they are written nowhere."""
+MOST_BYTES = 2_000_000
+
+
+@dataclass(frozen=True)
+class DraftFiles:
+    """The drafts of a folder, a file for each file of data."""
+
+    folder: Folder
+
+    def read(self, path: str) -> Draft | None:
+        """Return what was kept about a file of data; None if nothing is that can be read.
+
+        What somebody else may have written is not read, and no address, query or cluster is taken
+        from a file.
+        """
+        try:
+            found = self._content(self._place(path))
+        except (OSError, ValueError, UnikatError):
+            return None
+        if not isinstance(found, dict) or (found.get("schema"), found.get("path")) != (
+            SCHEMA,
+            path,
+        ):
+            return None
+        kind = KINDS.get(str(found.get("kind")), ASSESS)
+        keys = found.get("keys")
+        of_keys = found.get("of_keys")
+        return Draft(
+            path=path,
+            kind=kind,
+            values=_known(_texts(found.get("values")), kind),
+            keys=tuple(map(str, keys)) if isinstance(keys, list) else (),
+            groupings=_texts(found.get("groupings")),
+            of_keys={
+                str(name): _texts(texts)
+                for name, texts in (of_keys if isinstance(of_keys, dict) else {}).items()
+                if name in fields_on("key", kind)
+            },
+            rules=str(found.get("rules", "")),
+        )
+
+    def write(self, draft: Draft) -> str:
+        """Keep a draft; return why it could not be kept, empty if it was."""
+        from unikat.files.writing import replace_file
+
+        values = {name: text for name, text in draft.values.items() if name not in SECRETS}
+        content = {
+            "schema": SCHEMA,
+            "path": draft.path,
+            "kind": draft.kind.name,
+            "keys": list(draft.keys),
+            "groupings": dict(draft.groupings),
+            "values": values,
+            "of_keys": {name: dict(texts) for name, texts in draft.of_keys.items()},
+            "rules": draft.rules,
+        }
+        place = self._place(draft.path)
+        try:
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+            if place.parent.is_symlink():
+                return f"{DRAFTS} is a link"
+            replace_file(place, json.dumps(content, ensure_ascii=True, indent=1).encode())
+        except OSError as error:
+            return why(error)
+        except OutputError as error:
+            return str(error)
+        return ""
+
+    def _place(self, path: str) -> Path:
+        name = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return self.folder.root / DRAFTS / f"{name}.json"
+
+    def _content(self, place: Path) -> Any:
+        if place.parent.is_symlink():
+            return None
+        handle = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(handle, "rb") as file:
+            seen = os.fstat(handle)
+            ours = not hasattr(os, "getuid") or seen.st_uid == os.getuid()
+            if not ours or seen.st_mode & 0o022 or seen.st_size > MOST_BYTES:
+                return None
+            return parse_json(file.read(MOST_BYTES))
+
+
+def _texts(value: Any) -> dict[str, str]:
+    """Return the texts of a table by name; what is none is left out."""
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {str(name): text for name, text in pairs if isinstance(text, str)}
+
+
+def _known(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
+    """Return the fields that forms have, and of `set` what a file may say."""
+    names = {name for one in KINDS.values() for page in PAGES for name in fields_on(page, one)}
+    found = {name: text for name, text in values.items() if name in names}
+    if "set" in found:
+        lines = found["set"].splitlines()
+        found["set"] = "\n".join(line for line in lines if may_be_restored(line, kind))
+    return found
