@@ -26,6 +26,25 @@ document.addEventListener("click", (event) => {
   button.disabled = true;
 });
 
+// What was typed or chosen before the scripts were there is followed, too.
+const isTouched = (field) => {
+  if (field.options) {
+    const options = [...field.options];
+    return options.some((one) => one.defaultSelected)
+      ? options.some((one) => one.selected !== one.defaultSelected)
+      : field.selectedIndex > 0;
+  }
+  return field.checked !== field.defaultChecked || field.value !== field.defaultValue;
+};
+document.addEventListener("DOMContentLoaded", () => {
+  for (const field of document.querySelectorAll("form input, form select, form textarea")) {
+    if (isTouched(field)) {
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+  }
+});
+
 // A slider says at once where it stands, in words; the numbers follow.
 document.addEventListener("input", (event) => {
   const { target } = event;
@@ -34,6 +53,32 @@ document.addEventListener("input", (event) => {
     target.setAttribute("aria-valuetext", label);
     document.getElementById(`${target.id}-words`).value = label;
   }
+});
+
+// What is ticked is counted at once.
+document.addEventListener("change", (event) => {
+  const form = event.target.form;
+  const told = form && form.querySelector("[data-ticked]");
+  if (told && event.target.name === "tick") {
+    const ticked = [...form.querySelectorAll("[name=tick]:checked")];
+    const counts = ticked.map((one) => Number(one.dataset.records.replaceAll(",", "")));
+    const n = counts.reduce((sum, one) => sum + one, 0);
+    const records = Number.isNaN(n) ? "" : `, ${n.toLocaleString("en")} records`;
+    told.value = ticked.length ? `${ticked.length} levels ticked${records}` : "";
+  }
+});
+
+// Branches of a tree that were open stay open when the part of the page is replaced.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const open = [...document.querySelectorAll("details[id][open]")].map((one) => one.id);
+  document.addEventListener("htmx:afterSwap", () => {
+    for (const id of open) {
+      const one = document.getElementById(id);
+      if (one) {
+        one.open = true;
+      }
+    }
+  }, { once: true });
 });
 
 // A browser does not tell where a dropped file lies, so its name and size are looked for.
