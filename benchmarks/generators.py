@@ -6,7 +6,8 @@
 `unikat evaluate --synthesizers` draws the samples, lets every generator make a file of each, and
 scores the files beside the population. A study that was interrupted goes on where it stopped. Of
 each population, size and generator one line stands in results/generators.jsonl (the last counts),
-of which `--table` makes the table of docs/design/generators.md.
+of which `--table` makes the table of docs/design/generators.md. `homes-silc` and `homes-eph` have households
+as units.
 """
 
 from __future__ import annotations
@@ -17,28 +18,52 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from common import machine, print_table
+import pandas as pd
+from common import data_file, machine, print_table
 from leaderboard import population
 
 RESULTS = Path(__file__).parent / "results" / "generators.jsonl"
 GENERATORS = ("hdp", "latent-class", "cart", "independence")
 HEAD = ["population", "n", "generator", "files", "distance of 1", "2", "3 keys", "to second",
         "uniques reproduced", "more than second", "population uniques", "true claims",
-        "keys inferred", "not converged", "seconds"]  # fmt: skip
+        "keys inferred", "pairs of members", "not converged", "seconds"]  # fmt: skip
+
+
+def _silc() -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
+    frame = pd.read_parquet(data_file("eusilcP_population"))
+    frame = frame[frame["hsize"] <= 6].assign(age_group=lambda one: one["age"] // 10)
+    keys = ["region", "age_group", "gender", "ecoStat", "citizenship"]
+    return frame, keys, {"household": "hid", "household_keys": "region"}
+
+
+def _eph() -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
+    frame = pd.read_parquet(data_file("eph_argentina_4_quarters"))
+    frame = frame[frame["YQ"] == frame["YQ"].max()].assign(age_group=lambda one: one["CH06"] // 10)
+    frame = frame[frame.groupby("HH")["HH"].transform("size") <= 6]
+    keys = ["REGION", "CH03", "CH04", "age_group", "NIVEL_ED"]
+    return frame, keys, {"household": "HH", "household_keys": "REGION"}
+
+
+HOMES = {"homes-silc": _silc, "homes-eph": _eph}
+"""Populations of households of at most six members: frame, keys, and who lives together."""
 
 
 def run(name: str, folder: Path, options: argparse.Namespace) -> None:
     """Evaluate the generators on a population, and keep what they gave."""
     import unikat
 
-    frame, keys = population(name)
+    if name in HOMES:
+        frame, keys, homes = HOMES[name]()
+    else:
+        (frame, keys), homes = population(name), {}
     found = unikat.evaluate(
         frame,
         keys=keys,
         n=options.n,
         repeats=options.repeats,
-        synthesizers=list(options.generators),
+        synthesizers=[*options.generators, *(["households"] if homes else [])],
         missing="level",
+        **homes,
         max_sweeps=options.sweeps,
         workers=2,
         out=folder / name,
@@ -88,6 +113,7 @@ def table() -> None:
                     f"{line[key]['mean']:.1%}" if line[key] else "–"
                     for key in ("reproduced_alone", "true_claims", "inferred")
                 ),
+                f"{line['apart']['mean']:.4f}" if line.get("apart") else "–",
                 line["n_unconverged"],
                 "–" if line["seconds"] is None else f"{line['seconds']:.1f}",
             ]

@@ -94,6 +94,7 @@ def twin(everybody: list[Any], sample: list[Any], made: list[Any]) -> dict[str, 
         "reproduced_alone": sum(file[one] > 0 and whole[one] == 1 for one in unique),
         "claims": sum(file[one] == 1 for one in made),
         "true_claims": sum(file[one] == 1 and whole[one] == 1 and there[one] > 0 for one in made),
+        "apart": None,
         "inferred": pytest.approx(sum(rates) / len(rates)),
     }
 
@@ -261,6 +262,7 @@ def a_score(model: str, repeat: int, distance: float, reproduced: int, **changes
         reproduced_alone=0,
         claims=0,
         true_claims=0,
+        apart=None,
         inferred=None,
     )
     values: dict[str, Any] = {

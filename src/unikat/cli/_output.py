@@ -183,7 +183,13 @@ def undecided(folder: Path, *, remedy: str = "give the same command with --resum
 
 def show_evaluation(summary: EvaluationSummary, folder: Path) -> None:
     """Print how each model did."""
-    from unikat.report.text.evaluation import head, rows, side_by_side, synthesizer_rows
+    from unikat.report.text.evaluation import (
+        head,
+        rows,
+        side_by_side,
+        synthesizer_head,
+        synthesizer_rows,
+    )
     from unikat.report.text.numbers import columns
     from unikat.report.text.zeros import terminal_sentence
 
@@ -192,7 +198,7 @@ def show_evaluation(summary: EvaluationSummary, folder: Path) -> None:
     for measure, title in zip(("tau1", "tau2"), titles, strict=True) if summary.results else ():
         lines += ["", title, *columns([head(), *rows(summary.results, measure)], left=(1,))]
     if summary.synthesizers:
-        beside = [head("synthesizers"), *synthesizer_rows(summary)]
+        beside = [synthesizer_head(summary), *synthesizer_rows(summary)]
         lines += ["", "Generators of synthetic files", *columns(beside, left=(1,))]
     if len(summary.results) > len(summary.study.sizes):
         beside = [head("side"), *side_by_side(summary)]

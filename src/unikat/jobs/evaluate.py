@@ -46,7 +46,8 @@ from unikat.studies.evaluate import Study, check_study
 from unikat.studies.store import StudyStore
 from unikat.studies.told import read_told, score_told
 from unikat.synthesis.attacks.files import Named, coded
-from unikat.synthesis.generators import Measured, generators
+from unikat.synthesis.generators import Measured
+from unikat.synthesis.household_generators import measured
 from unikat.synthesis.told import ToldFile, score_files, split_files
 from unikat.zeros.conflicts import Handled
 
@@ -239,10 +240,9 @@ def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Lo
         level=spec.report.level,
         formulas=tuple(FORMULAS) if spec.leaderboard else (),
     )
-    synthesizers = {}
+    synthesizers: dict[str, Measured] = {}
     if spec.makes_files:
-        made = generators(spec.synthesizers)
-        synthesizers = {label: Measured.of(one, population) for label, one in made.items()}
+        synthesizers = measured(spec.synthesizers, population)
     check_study(population, models, study, synthesizers)
     files = [] if spec.synthetic is None else read_files(spec, spec.synthetic, population)
     return Loaded(models, study, population, handled, households, synthesizers, files)

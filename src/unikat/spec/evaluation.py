@@ -14,14 +14,14 @@ from unikat.language.keys import split_keys
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec, name_households, units_are_households
 from unikat.spec.model import ModelSpec, read_models
-from unikat.spec.models import EXAMPLES, USUAL, models_with
+from unikat.spec.models import EXAMPLES, HOUSEHOLDS, USUAL, models_with
 from unikat.spec.option import Option
 from unikat.spec.tables import PageSpec, SamplingSpec
 from unikat.spec.values import Keys, Names, Whole
 
 CART, INDEPENDENCE, SECOND_SAMPLE = COMPARATORS = ("cart", "independence", "second-sample")
 """Generators of synthetic files that are no model."""
-DRAWN = models_with(draws_records=True)
+DRAWN = models_with(of_households=None, draws_records=True)
 """Models from which records can be drawn."""
 
 _Size = Annotated[int | str, Field(union_mode="left_to_right")]
@@ -161,8 +161,8 @@ class EvaluationSpec(Spec):
         Option(
             "A,B,...",
             f"Generators of synthetic files, side by side: {', '.join(COMPARATORS)}, or models as "
-            f"of synthesize, with options after colons. {SECOND_SAMPLE} is the yardstick and "
-            "always there. Without --models no model is fitted for its risk.",
+            f"of synthesize, {HOUSEHOLDS} too, with options after colons. {SECOND_SAMPLE} is the "
+            "yardstick and always there. Without --models no model is fitted for its risk.",
             accepts="str | Sequence[Any]",
             read=read_models,
             form="run",
@@ -209,10 +209,15 @@ class EvaluationSpec(Spec):
                     f"there is no synthesizer {brief(name)!r}{suggest(name, known)}; take "
                     f"{', '.join(known)}"
                 )
-        if self.design not in ("simple", "bernoulli") or self._units_are_households():
+        if self.design not in ("simple", "bernoulli"):
             raise ValueError(
-                "synthetic files are of records drawn with equal chances: leave out "
-                "--synthesizers and --synthetic, or the design and the models of households"
+                "synthetic files are of units drawn with equal chances: leave out --synthesizers "
+                "and --synthetic, or the design"
+            )
+        if self.synthetic is not None and self._units_are_households():
+            raise ValueError(
+                "synthetic files of other generators are of records, not of households: leave out "
+                "--synthetic, or what names households"
             )
         if self.levels == "sample":
             raise ValueError(
@@ -284,7 +289,11 @@ class EvaluationSpec(Spec):
 
     def _units_are_households(self) -> bool:
         about_persons = {"--missing wildcard": self.data.missing == "wildcard"}
-        return units_are_households(self.models, self.household, self.households, about_persons)
+        # Generators of persons can make households, too: a synthesizer of households decides.
+        named = [one for one in self.synthesizers if name_households([one])]
+        return units_are_households(
+            [*self.models, *named], self.household, self.households, about_persons
+        )
 
     @property
     def makes_files(self) -> bool:
@@ -294,7 +303,7 @@ class EvaluationSpec(Spec):
     @property
     def of_households(self) -> bool:
         """Whether the units are households."""
-        return name_households(self.models)
+        return name_households([*self.models, *self.synthesizers])
 
     def sample_sizes(self, population_size: int) -> tuple[int, ...]:
         """Sizes of the samples in units.

@@ -40,6 +40,9 @@ class SynthesizerScore:
     distances: tuple[Beside, ...]
     """Mean total variation distance of the one-, two- and three-way margins from the
     population's."""
+    apart: Beside | None
+    """Mean total variation distance of the tables of one key of two members who live together;
+    None where the units are persons."""
     reproduced: Beside | None
     """Share of the sample uniques whose combination of all keys the file has."""
     reproduced_alone: Beside | None
@@ -116,6 +119,7 @@ def _pooled(
         n_unconverged=sum(not one.converged for one in made),
         seconds=float(np.mean(seconds)) if seconds else None,
         distances=tuple(one for one in distances if one is not None),
+        apart=beside(lambda _, found: found.apart),
         reproduced=beside(lambda one, found: _share(found.reproduced, one.n_uniques)),
         reproduced_alone=beside(lambda one, found: _share(found.reproduced_alone, one.tau1_true)),
         true_claims=beside(lambda _, found: _share(found.true_claims, found.claims)),

@@ -18,7 +18,11 @@ class SyntheticScore:
     n_records: int
     distances: tuple[float, ...]
     """Mean total variation distance of the one-, two- and three-way margins from those of the
-    population, 0 to 1; of two keys there are two."""
+    population, 0 to 1; of two keys there are two. Of households: margins of the members, with the
+    keys of their households."""
+    apart: float | None
+    """Mean total variation distance of the tables of one key of two members who live together;
+    None where records are no households."""
     reproduced: int
     """Sample uniques whose combination of all keys the file has."""
     reproduced_alone: int
@@ -30,7 +34,8 @@ class SyntheticScore:
     """Claims whose combination one person of the population has, who is in the sample."""
     inferred: float | None
     """Share of right guesses of a key of a sample unique by its other keys, from the nearest
-    records of the file, mean over keys and sample uniques; None without a sample unique."""
+    records of the file, mean over keys and sample uniques; None without a sample unique, and of
+    households."""
 
 
 class Synthesised(NamedTuple):

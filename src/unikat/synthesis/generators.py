@@ -31,7 +31,7 @@ from unikat.studies.synthesizers import Synthesised, Synthesizer, SyntheticScore
 from unikat.synthesis.attacks.files import Files
 from unikat.synthesis.attacks.model_free import Setting, inference
 from unikat.synthesis.convergence import SynthesisMeasures
-from unikat.synthesis.generate import draw_persons, posterior_states
+from unikat.synthesis.generate import draw_households, draw_persons, posterior_states
 from unikat.synthesis.utility import margin_distances
 
 MIN_LEAF = 5
@@ -77,7 +77,7 @@ Generator = Callable[[Training], Made]
 
 @dataclass(frozen=True)
 class ByModel:
-    """Draws records from the posterior predictive distribution of a model."""
+    """Draws records, or households, from the posterior predictive distribution of a model."""
 
     model: AnyModel
 
@@ -97,7 +97,10 @@ class ByModel:
             raise KeyboardInterrupt
         data = self.model.prepare(table)
         at = next(posterior_states(draws, self.model, data, 1, training.n_threads))
-        return Made(draw_persons(at, self.model, data, table, table), draws.converged)
+        if table.layout is None:
+            return Made(draw_persons(at, self.model, data, table, table), draws.converged)
+        rows = draw_households(at, data, table.layout.rules, table, table)
+        return Made(rows, draws.converged)
 
 
 def cart(training: Training) -> Made:
@@ -112,6 +115,31 @@ def cart(training: Training) -> Made:
     UnikatError
         If scikit-learn is not installed.
     """
+    codes, rng = training.codes, training.rng
+    made = np.empty_like(codes)
+    made[:, 0] = rng.choice(codes[:, 0], len(codes))
+    for key in range(1, codes.shape[1]):
+        made[:, key] = cart_values(codes[:, :key], codes[:, key], made[:, :key], rng)
+    return Made(made)
+
+
+def cart_values(known: Int32, values: Int32, wanted: Int32, rng: np.random.Generator) -> Int32:
+    """Grow a tree of values on what is known, and draw from the leaves of what is wanted.
+
+    Parameters
+    ----------
+    known, values
+        (n, n_columns) and (n,): of the sample.
+    wanted
+        (n_wanted, n_columns): of the synthetic records.
+    rng
+        For the draws.
+
+    Raises
+    ------
+    UnikatError
+        If scikit-learn is not installed.
+    """
     try:
         from sklearn.tree import DecisionTreeClassifier
     except ImportError:
@@ -119,18 +147,9 @@ def cart(training: Training) -> Made:
             "The synthesizer cart needs scikit-learn. Install it with  "
             "pip install 'unikat[cart]',  or leave cart out."
         ) from None
-    codes, rng = training.codes, training.rng
-    made = np.empty_like(codes)
-    made[:, 0] = rng.choice(codes[:, 0], len(codes))
-    for key in range(1, codes.shape[1]):
-        tree = DecisionTreeClassifier(
-            min_samples_leaf=MIN_LEAF, random_state=int(rng.integers(2**31))
-        )
-        tree.fit(codes[:, :key], codes[:, key])
-        made[:, key] = _from_leaves(
-            tree.apply(codes[:, :key]), codes[:, key], tree.apply(made[:, :key]), rng
-        )
-    return Made(made)
+    tree = DecisionTreeClassifier(min_samples_leaf=MIN_LEAF, random_state=int(rng.integers(2**31)))
+    tree.fit(known, values)
+    return _from_leaves(tree.apply(known), values, tree.apply(wanted), rng)
 
 
 def _from_leaves(leaves: Int64, values: Int32, wanted: Int64, rng: np.random.Generator) -> Int32:
@@ -211,13 +230,26 @@ class Measured(Synthesizer):
         claimed = cells[found.counts == 1]
         return SyntheticScore(
             n_records=len(codes),
-            distances=margin_distances(self.cells, self.counts, codes, n_levels),
+            distances=self.distances(codes, table),
+            apart=self.apart(codes),
             reproduced=int(is_in(uniques, cells, n_levels).sum()),
             reproduced_alone=int(is_in(alone, cells, n_levels).sum()),
             claims=len(claimed),
             true_claims=int(is_in(claimed, alone, n_levels).sum()),
-            inferred=_inferred(table, codes, n_threads),
+            inferred=self.inferred(sample, codes, n_threads),
         )
+
+    def distances(self, codes: Int32, table: CellTable) -> tuple[float, ...]:
+        """Distances of the one-, two- and three-way margins, as `SyntheticScore` has them."""
+        return margin_distances(self.cells, self.counts, codes, table.n_levels)
+
+    def apart(self, codes: Int32) -> float | None:
+        """Distance of pairs of members: records are no households."""
+        return None
+
+    def inferred(self, sample: Sample, codes: Int32, n_threads: int) -> float | None:
+        """Share of right guesses of a key of the sample uniques by its nearest records."""
+        return _inferred(sample.table, codes, n_threads)
 
 
 def _inferred(table: CellTable, codes: Int32, n_threads: int) -> float | None:

@@ -79,7 +79,8 @@ def files_table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Ta
         [("synthesizer", pa.string())]
         + [(name, whole) for name in ("n", "repeat", "n_drawn", "n_uniques", "tau1_true", *counts)]
         + [(f"distance_{order}", real) for order in ORDERS]
-        + [("inferred", real), ("converged", pa.bool_()), ("seconds", real), ("error", pa.string())]
+        + [("apart", real), ("inferred", real)]
+        + [("converged", pa.bool_()), ("seconds", real), ("error", pa.string())]
     )
     rows = []
     for score in scores:
@@ -87,7 +88,7 @@ def files_table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Ta
         row |= {name: getattr(score, name) for name in schema.names if hasattr(score, name)}
         found = score.synthetic
         if found is not None:
-            row |= {name: getattr(found, name) for name in (*counts, "inferred")}
+            row |= {name: getattr(found, name) for name in (*counts, "apart", "inferred")}
             row |= {f"distance_{i}": value for i, value in enumerate(found.distances, 1)}
         else:
             row["converged"] = None

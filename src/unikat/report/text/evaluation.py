@@ -32,7 +32,7 @@ FEW_SAMPLES = 20
 def head(table: str = "head") -> tuple[str, ...]:
     """Return the titles of the table of one measure, or of another one.
 
-    Another one is `"side"`, of models side by side, or `"synthesizers"`.
+    Another one is `"side"`, of models side by side, or the first columns of `"synthesizers"`.
     """
     return tuple(wording(f"evaluation.{table}"))
 
@@ -143,6 +143,12 @@ def _ratio(value: float | None, to: float | None) -> str:
     return significant(value / to, 3) if value is not None and to else "–"
 
 
+def synthesizer_head(summary: EvaluationSummary) -> tuple[str, ...]:
+    """Return the names of the columns of `synthesizer_rows`."""
+    of_households = any(one.apart for one in summary.synthesizers)
+    return (*head("synthesizers"), *head("of_households" if of_households else "of_persons"))
+
+
 def synthesizer_rows(summary: EvaluationSummary) -> list[tuple[str, ...]]:
     """Return the rows of the table of generators of synthetic files, those with a file."""
     return [_synthesizer_row(one) for one in summary.synthesizers if one.distances]
@@ -159,8 +165,13 @@ def _synthesizer_row(one: SynthesizerScore) -> tuple[str, ...]:
         *_beside_second(one.reproduced),
         _mean(one.reproduced_alone),
         _mean(one.true_claims),
-        *_beside_second(one.inferred),
+        *(_beside_second(one.inferred) if one.apart is None else _apart(one.apart)),
     )
+
+
+def _apart(found: Beside) -> tuple[str, str]:
+    """A distance, and how many times that of the second samples it is."""
+    return f"{found.mean:.4f}", _ratio(found.mean, found.mean - found.difference)
 
 
 def _mean(found: Beside | None) -> str:
