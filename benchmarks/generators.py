@@ -6,8 +6,8 @@
 `unikat evaluate --synthesizers` draws the samples, lets every generator make a file of each, and
 scores the files beside the population. A study that was interrupted goes on where it stopped. Of
 each population, size and generator one line stands in results/generators.jsonl (the last counts),
-of which `--table` makes the table of docs/design/generators.md. `homes-silc` and `homes-eph` have households
-as units.
+of which `--table` makes the table of docs/design/generators.md. `homes-silc` and `homes-eph` have
+households as units.
 """
 
 from __future__ import annotations
