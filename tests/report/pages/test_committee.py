@@ -14,6 +14,7 @@ import pytest
 
 import unikat
 from report.browser import assert_sound, layout
+from report.languages import FOREIGN, english, shown, words_of
 from report.pages.test_print import pages
 from unikat.cli.main import main
 from unikat.data.keys import Key
@@ -107,10 +108,20 @@ def test_a_check_has_its_pages_too(tmp_path: Path) -> None:
         assert all(cell in page for cell in row)
 
 
-def test_spanish(protected: Path) -> None:
-    page = unikat.load(protected).committee("es")
-    assert '<html lang="es">' in page
-    assert "¿Puede publicarse" in page
+@pytest.mark.parametrize("spoken", FOREIGN)
+def test_no_word_of_english_is_left(spoken: str, protected: Path, tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")
+    for found in (unikat.load(protected), checked()):
+        page = found.committee(spoken)
+        assert f'<html lang="{spoken}">' in page
+        found.write_word(tmp_path / "other.docx", spoken)
+        made = docx.Document(str(tmp_path / "other.docx"))
+        proofed = made.styles.element.xpath("//w:lang/@w:val")
+        assert proofed == [made.core_properties.language]
+        assert proofed[0].startswith(f"{spoken}-")
+        cells = [cell.text for table in made.tables for row in table.rows for cell in row.cells]
+        texts = (shown(page), *(one.text for one in made.paragraphs), *cells)
+        assert words_of(" ".join(texts)) & english(spoken) == set()
 
 
 @pytest.mark.slow

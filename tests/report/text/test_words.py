@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from report.estimates import estimate, provenance, spec, summarise, table
+from report.languages import FOREIGN, english, shown, words_of
 from unikat import UnikatError
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.report.facts.result import Result
@@ -23,8 +24,6 @@ from unikat.report.text.words import counted, form, placeholders, say
 
 SNAPSHOT = Path(__file__).parents[2] / "reference" / "values" / "words.json"
 SOURCES = Path(__file__).parents[3] / "src" / "unikat"
-FOREIGN = [spoken for spoken in LANGUAGES if spoken != DEFAULT]
-"""Files that page one of an assessment takes its sentences from, besides nouns and numbers."""
 
 
 def templates(spoken: str) -> Iterator[tuple[str, str]]:
@@ -91,6 +90,8 @@ def test_page_one_has_no_word_of_english(spoken: str, monkeypatch: pytest.Monkey
                 topic = code.partition(".")[0]
                 if topic == "overview" and not placeholders(code, spoken):
                     say(code)
+            page_one = render(explained(result), dict(draws.scalars)).partition("technical")[0]
+            assert words_of(shown(page_one)) & english(spoken) == set()
 
 
 def test_the_technical_part_of_a_foreign_report_is_there() -> None:

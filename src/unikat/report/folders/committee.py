@@ -8,6 +8,7 @@ from typing import Any
 
 from unikat.errors import SpecError, visible
 from unikat.report.text.committee import SIGNED, Facts, told
+from unikat.report.text.language import wording
 from unikat.report.text.words import say
 
 
@@ -21,6 +22,7 @@ def word_document(found: Facts) -> bytes:
     """
     try:
         from docx import Document
+        from docx.oxml.ns import qn
         from docx.shared import Mm, Pt
     except ImportError:
         raise SpecError(
@@ -28,6 +30,11 @@ def word_document(found: Facts) -> bytes:
             "or print committee.html."
         ) from None
     content, made = told(found), Document()
+    # So that Word checks the spelling in the language of the text.
+    made.styles.element.find(f".//{qn('w:lang')}").set(qn("w:val"), wording("numbers.locale"))
+    made.core_properties.language = wording("numbers.locale")
+    made.core_properties.title = visible(content.title)
+    made.core_properties.author = "unikat"
     page = made.sections[0]
     page.page_width, page.page_height = Mm(210), Mm(297)
     page.left_margin = page.right_margin = Mm(18)

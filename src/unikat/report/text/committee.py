@@ -10,7 +10,7 @@ from unikat.report.facts.committee import KeyShares
 from unikat.report.facts.protection import ProtectionSummary, RiskFacts
 from unikat.report.text import check, protection
 from unikat.report.text.numbers import level, number, some
-from unikat.report.text.plan_words import key_words
+from unikat.report.text.plan_words import key_words, method_words
 from unikat.report.text.verdict import VerdictText, named
 from unikat.report.text.words import say
 
@@ -161,7 +161,7 @@ def _key_row(found: ProtectionSummary, one: KeyShares) -> KeyRow:
     changed = () if found.perturbation is None else found.perturbation.keys
     for key in changed:
         if key.name == one.name:
-            method = say("committee.perturbed", one=key)
+            method = say("committee.perturbed", one=key, method=method_words(key))
             words = f"{words}; {method}" if done is not None else method
     before = sum(share > 0.0 for share in one.before)
     after = sum(share > 0.0 for _, share in one.after)

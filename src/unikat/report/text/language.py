@@ -1,4 +1,4 @@
-"""The language of the moment, and how it writes numbers.
+"""The language of the moment, and its words.
 
 The words of a language are the files of `report/words/<language>`. What a language lacks is said in
 English.
@@ -6,6 +6,7 @@ English.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from unikat.spec.values import Language
 DEFAULT: Final = "en"
 LANGUAGES: Final[tuple[str, ...]] = get_args(Language)
 _CURRENT: ContextVar[str] = ContextVar("language", default=DEFAULT)
+_BEFORE_SIGN = re.compile(r" (?=[%:;?!»](?![=}]))|(?<=«) ")
+"""A blank at which a line must not end; none of a template's own `%}` and `!=`."""
 
 
 def current() -> str:
@@ -59,7 +62,15 @@ def catalogue(language: str) -> Mapping[str, Any]:
         if file.name.endswith(".toml"):
             words = tomllib.loads(file.read_text(encoding="utf-8"))
             found |= _flat(words, file.name.removesuffix(".toml"))
-    return found
+    blank = found["numbers.before_sign"]
+    return {code: _unbroken(words, blank) for code, words in found.items()}
+
+
+def _unbroken(words: Any, blank: str) -> Any:
+    """Keep a sign on the line of its word: catalogues are written with plain blanks."""
+    if isinstance(words, list):
+        return [_unbroken(one, blank) for one in words]
+    return _BEFORE_SIGN.sub(blank, words)
 
 
 def _flat(words: Mapping[str, Any], at: str) -> Iterator[tuple[str, Any]]:

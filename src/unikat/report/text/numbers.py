@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from unikat.errors import brief
@@ -148,6 +149,22 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return _wording("minutes").format(whole // 60, whole % 60)
     return _wording("hours").format(whole // 3600, whole % 3600 // 60)
+
+
+def date(moment: str) -> str:
+    """Write the day of a moment in ISO 8601; what is none stays, since files are foreign.
+
+    Examples
+    --------
+    >>> date("2026-11-05T19:48:38+00:00")
+    '5 November 2026'
+    """
+    try:
+        day = datetime.fromisoformat(moment)
+    except ValueError:
+        return moment
+    month = wording("numbers.months")[day.month - 1]
+    return _wording("date").format(day=day.day, month=month, year=day.year)
 
 
 def listed(names: Sequence[str]) -> str:

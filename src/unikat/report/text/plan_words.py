@@ -8,11 +8,12 @@ from itertools import pairwise
 from unikat.errors import option
 from unikat.language.keys import Call
 from unikat.report.facts.levels import LevelsFacts
-from unikat.report.facts.protection import PlanFacts
+from unikat.report.facts.protection import PerturbedKey, PlanFacts
 from unikat.report.text.language import known
 from unikat.report.text.numbers import number, significant, some, with_percent
 from unikat.report.text.verdict import named
 from unikat.report.text.words import say
+from unikat.spec.recodings import LEFT_OUT
 
 _OF_SHARE = ("rare", "bands", "local")
 """Rules with a share of the records."""
@@ -67,7 +68,8 @@ def key_words(name: str, text: str, *, title: str = "", n_groups: int | None = N
     """
     found = Call.of(text)
     if found is None:
-        said = say("protection.key.plain", argument=text)
+        plain = "left_out" if text == LEFT_OUT else "plain"
+        said = say(f"protection.key.{plain}", argument=text)
     elif found.word == "cut" and found.numbers:
         said = _cut_words(sorted(found.numbers), title)
     else:
@@ -84,6 +86,11 @@ def key_words(name: str, text: str, *, title: str = "", n_groups: int | None = N
             n=n_groups,
         )
     return f"{name} {said}".strip()
+
+
+def method_words(one: PerturbedKey) -> str:
+    """Name the method by which values of a key were perturbed."""
+    return say(f"protection.perturbed.by.{one.method}")
 
 
 def _cut_words(edges: Sequence[float], title: str) -> str:

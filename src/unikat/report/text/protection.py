@@ -26,7 +26,12 @@ from unikat.report.text.numbers import (
     percent,
     some,
 )
-from unikat.report.text.plan_words import assumed_words, level_words, plan_words
+from unikat.report.text.plan_words import (
+    assumed_words,
+    level_words,
+    method_words,
+    plan_words,
+)
 from unikat.report.text.sentences import first, two_counts
 from unikat.report.text.track_record import SEARCHED
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
@@ -194,13 +199,16 @@ def scenario_rows(found: ProtectionSummary) -> list[tuple[str, ...]]:
             # Of the perturbed file.
             after = one.target.value
         measures = (apart(value, bound) for value in (one.before, after, one.refit))
-        rows.append((one.name, knows, named(one.target.limit), *measures, one.target.verdict))
+        verdict = say(f"check.verdict.{one.target.verdict}")
+        rows.append((one.name, knows, named(one.target.limit), *measures, verdict))
     return rows
 
 
 def _perturbed(found: ProtectionSummary, what: PerturbationFacts) -> dict[str, str]:
     """Say what perturbation did, and what it does to the risk."""
-    parts = [say("protection.perturbed.key", one=one) for one in what.keys]
+    parts = [
+        say("protection.perturbed.key", one=one, method=method_words(one)) for one in what.keys
+    ]
     without = say(what.ignored and "protection.perturbed.without", keys=some(what.ignored, 5))
     speak = partial(say, what=what, links=what.links)
     said = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from unikat.risk.limits import Judged, Verdict
 from unikat.spec.limits import Limit
 
 _HOUSEHOLDS = "households."
+_DECIMAL = re.compile(r"(?<=[≤≥<>] )\d+\.\d+")
+"""In a limit; a column may have a name with a point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,7 @@ def named(limit: str) -> str:
     ('τ1 ≤ 5', 'estimate of τ2 of households ≤ 9', 'k ≥ 3')
     """
     limit = limit.replace("<=", "≤").replace(">=", "≥")
+    limit = _DECIMAL.sub(lambda found: numbers.localised(found[0]), limit)
     measure, _, rest = limit.partition(" ")
     if "tau" not in measure:
         if measure.startswith(_HOUSEHOLDS):

@@ -85,12 +85,16 @@ def counted(n: float, noun: str | _Nouns, adjective: str = "") -> str:
 def form(n: float, *forms: str) -> str:
     """Return the form of a word that goes with a number of things: one, then several.
 
+    Which numbers are one is a matter of the language: in French all below two.
+
     Examples
     --------
     >>> form(1, "has", "have"), form(0, "has", "have")
     ('has', 'have')
     """
-    # As it is written: 0.97 is written as 1.
+    if wording("numbers.plural") == "from two":
+        return forms[0] if abs(round(n, 1)) < 2 else forms[-1]
+    # As it is written: 1.0 is written as 1.
     return forms[0] if numbers.number(n) == "1" else forms[-1]
 
 
@@ -136,6 +140,7 @@ def _environment() -> Environment:
         "interval": numbers.interval,
         "estimated": numbers.estimated,
         "duration": numbers.duration,
+        "date": numbers.date,
         "of": counted,
         "form": form,
         "listed": numbers.listed,
