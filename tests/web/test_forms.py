@@ -29,6 +29,14 @@ KEYS = {
     "rules": "age >= 26 and sex == 'f'",
     "zeros_conflict": "drop",
 }
+COLUMNS = {
+    "path": "survey.csv",
+    "role:town": "identifier",
+    "method:0:weight": "round",
+    "amount:0:weight": "10",
+    "method:1:weight": "swap",
+    "together": "height+age2: noise(10%)",
+}
 SAMPLING = {"chains": "2", "seed": "7", "max_sweeps": "20", "workers": "1"}
 FORMS: dict[str, dict[str, str]] = {
     "assess": {"model": "latent-class", "threshold": "tau1 <= 5",
@@ -42,8 +50,7 @@ FORMS: dict[str, dict[str, str]] = {
     "protect": {"target:measure": "k", "target:limit": "3", "suppress": "r1 <= 0.2",
                 "keep:sex": "yes", "weights_of_keys:age": "2", "model": "latent-class",
                 "recodings:age": "width(4), cut(22, 25)", "recodings:region": "file(h.csv)",
-                "tables": "age, sex; region, sex",
-                "numeric": "weight: round(10),swap(5%); height+age2: noise(10%)"},
+                "tables": "age, sex; region, sex"},
     "synthesize": {"datasets": "3", "model": "gom", "replace": "age,region", "set": "components=4"},
     "attack": {"synthetic:made.csv": "on", "synthetic:others.csv": "on",
                "control": "h.csv", "attacks": "500", "targets": "region", "link": "age",
@@ -68,6 +75,7 @@ def asked(client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Clie
     )
     # What is said is kept, though the file does not tell the sizes of its strata.
     assert client.post("/keys", KEYS).status_code == 422
+    assert client.post("/columns", COLUMNS).status_code == 422
     return client
 
 

@@ -50,6 +50,10 @@ _FORMS = {
 }
 
 
+METHODS: Mapping[str, str] = {name: form.example for name, form in _FORMS.items()}
+"""How each method is written."""
+
+
 class Method(NamedTuple):
     """A method with its amount.
 
@@ -91,7 +95,7 @@ class Method(NamedTuple):
         if form is None:
             raise ValueError(
                 f"{shown(text)} is no method for continuous variables.{suggest(word, _FORMS)} "
-                f"There are {', '.join(one.example for one in _FORMS.values())}, and "
+                f"There are {', '.join(METHODS.values())}, and "
                 f"'{AS_IT_IS}'"
             )
         first, *further = ("",) if call is None else call.arguments

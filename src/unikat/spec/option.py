@@ -44,8 +44,8 @@ class Option:
     first: bool = False
     """Whether `--help` explains it; it lists the others, which `--help all` explains."""
     form: str = ""
-    """Page of the workbench that asks for it: `file`, `keys`, `run`, or `key` for a field of each
-    key; empty: none."""
+    """Page of the workbench that asks for it: `file`, `keys`, `columns`, `run`, or `key` for a
+    field of each key; empty: none."""
     label: str = ""
     """Of its field, where the page lists its fields by itself."""
     endings: tuple[str, ...] = ()

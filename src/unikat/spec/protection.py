@@ -120,7 +120,7 @@ class ProtectionSpec(AssessmentSpec):
             "proposed",
             first=True,
             accepts="str | Mapping[str, str]",
-            form="run",
+            form="columns",
         ),
     ] = Field(default={})
     apart: Apart = Field(default={})
@@ -254,7 +254,7 @@ class ProtectionSpec(AssessmentSpec):
             "swap; 'income+wealth: microaggregate(3)' changes columns together.",
             "copied as they are",
             accepts="str | Mapping[Any, str | Sequence[str]]",
-            form="run",
+            form="columns",
         ),
     ] = Field(default={})
     perturbation_seed: Annotated[

@@ -14,14 +14,14 @@ from starlette.routing import Route
 
 from unikat.errors import UnikatError
 from unikat.web.folder import Folder
-from unikat.web.pages import file, files, keys, levels, records, run, runs, start, what_if
+from unikat.web.pages import columns, file, files, keys, levels, records, run, runs, start, what_if
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
 from unikat.web.workbench import Nav, Workbench, error_json, status_of, texts, workbench_of
 
 MOST_FIELDS = 10_000
-"""Of a form: three for each column of the file."""
+"""Of a form: some for each column of the file."""
 SCRIPTS = ("htmx.min.js", "htmx-sse.min.js", "workbench.js")
 DEFECT = (
     "This is a defect of unikat, not of your data. What you did before is kept: go back and try "
@@ -80,6 +80,8 @@ def _routes() -> list[Route]:
         Route("/keys/population", _with_form(keys.population), methods=["POST"]),
         Route("/keys/check", _with_form(keys.check), methods=["POST"]),
         Route("/keys/suggest", _with_form(keys.suggest), methods=["POST"]),
+        Route("/columns", columns.show),
+        Route("/columns", _with_form(columns.submit), methods=["POST"]),
         Route("/run", start.show),
         Route("/run", _with_form(start.submit), methods=["POST"]),
         Route("/runs", runs.show),

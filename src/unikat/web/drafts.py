@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from unikat.spec.base import Spec
     from unikat.spec.option import Defined
 
-PAGES = ("file", "keys", "run", "key")
+PAGES = ("file", "keys", "columns", "run", "key")
 """Pages that ask for options."""
 KEEPING = models_with(of_households=None, knows_groups=True)
 """Models whose states tell what recoded keys would change."""
@@ -36,7 +36,7 @@ def fields_on(page: str, kind: Kind = ASSESS) -> Mapping[str, Defined]:
     Parameters
     ----------
     page
-        `file`, `keys`, `run`, or `key`: once for each key.
+        `file`, `keys`, `columns`, `run`, or `key`: once for each key.
     kind
         Of the run.
     """
@@ -202,7 +202,8 @@ class Draft:
     @property
     def asked_before(self) -> str:
         """What changes when the pages before that of the run are filled in otherwise."""
-        names = {*fields_on("file"), *fields_on("keys", self.kind)}
+        pages = ("file", "keys", "columns")
+        names = {name for page in pages for name in fields_on(page, self.kind)}
         values = sorted((name, text) for name, text in self.values.items() if name in names)
         told = repr((self.keys, sorted(self.groupings.items()), self.rules, values))
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]

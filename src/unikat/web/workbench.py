@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from unikat.data import CellTable
     from unikat.data.held import Held
     from unikat.data.profile import Profile
+    from unikat.jobs.column_preview import ColumnsSeen
     from unikat.spec.assessment import AssessmentSpec
+    from unikat.spec.protection import ProtectionSpec
 
 MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 8, 2
 """Profiles of files, columns of theirs, and tables of keys that are kept."""
@@ -60,7 +62,7 @@ class Nav:
     """Where a page stands, for the head of all pages."""
 
     here: str
-    """The step that is current: `file`, `keys`, `run` or `runs`."""
+    """The step that is current: `file`, `keys`, `columns`, `run` or `runs`."""
     path: str = ""
     """The file that the steps are about; empty if none was chosen."""
 
@@ -92,6 +94,9 @@ class Workbench:
     _profiles: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
     _columns: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
     _tables: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
+    _whole: Kept = field(default_factory=lambda: Kept(1))
+    """The last file of which all columns were asked for."""
+    _seen: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -225,6 +230,27 @@ class Workbench:
 
         asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys)
         return self._tables.get(asked, lambda: read_keys(spec))
+
+    def columns_seen(self, draft: Draft, spec: ProtectionSpec) -> ColumnsSeen:
+        """Return the roles of all columns of a file, and what methods do to its numbers.
+
+        Raises
+        ------
+        UnikatError
+            If the file cannot be read as asked, or roles or methods cannot be used.
+        """
+        from unikat.data.held import hold
+        from unikat.jobs.column_preview import columns_seen
+
+        file = self.folder.resolve(draft.path)
+        names = [one.name for one in self.profile(draft).columns]
+        place = (_stamp(file), *draft.reading.items())
+        return self._seen.get(
+            (*place, *map(_stamp, spec.input_files()), spec.model_dump_json()),
+            lambda: columns_seen(
+                spec, self._whole.get(place, lambda: hold(file, names, **draft.reading))
+            ),
+        )
 
     def key_values(self, folder: Path) -> Held:
         """Return the columns of the keys of a finished run, held in memory.

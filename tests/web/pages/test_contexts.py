@@ -9,6 +9,7 @@ import pytest
 from jinja2 import Environment, meta, nodes
 
 from unikat.web.pages.check_page import Checked, Grouped, Missing, Population, Suggested
+from unikat.web.pages.columns import ColumnsPage, Roles
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
 from unikat.web.pages.keys import KeysPage
@@ -25,6 +26,7 @@ PAGES = [
     ("asked.html.j2", AskedPage),
     ("beside.html.j2", BesidePage),
     ("checked.html.j2", Checked),
+    ("columns.html.j2", ColumnsPage),
     ("command.html.j2", Command),
     ("file.html.j2", FilePage),
     ("files.html.j2", FilesPage),
@@ -38,6 +40,7 @@ PAGES = [
     ("progress.html.j2", Progress),
     ("records.html.j2", RecordsPage),
     ("result.html.j2", ResultPage),
+    ("roles.html.j2", Roles),
     ("running.html.j2", ProgressPage),
     ("runs.html.j2", RunsPage),
     ("start.html.j2", StartPage),

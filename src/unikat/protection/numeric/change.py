@@ -216,26 +216,13 @@ def change(
     facts: list[NumericColumn] = []
     columns: list[Float64] = []
     for entry in some:
-        values = entry.values
-        units, unit = _units(values, household)
-        values = values[units]
-        names = [crc32(one.name.encode()) for one in entry.columns]
-        idle: list[str] = []
-        for number, method in enumerate(entry.methods):
-            random = np.random.SeedSequence(seed or 0, spawn_key=(*names, number))
-            by = _groups(table, method.by)[units]
-            before = values
-            values = changed(before, method, by, np.random.default_rng(random))
-            if method.name != AS_IT_IS and np.array_equal(before, values, equal_nan=True):
-                idle.append(str(method))
-        for one, column in zip(entry.columns, values[unit].T, strict=True):
-            released = np.where(np.isfinite(one.values), one.rounded(column), np.nan)
+        made = values_changed(table, entry, household, seed)
+        for one, released in zip(entry.columns, made.values.T, strict=True):
             place = table.column_names.index(one.name)
             written = one.written(table.column(place), released)
             table = table.set_column(place, one.name, written)
             columns.append(released)
-            found = _facts(one, entry, released, len(units) < len(unit))
-            facts.append(replace(found, idle=tuple(idle)))
+            facts.append(made.facts(one, released))
     true = np.column_stack([entry.values for entry in some])
     released = np.column_stack(columns)
     return table, NumericFacts(
@@ -243,6 +230,63 @@ def change(
         risk=risk_of(true, released, keys_before, keys_after),
         utility=utility_of([one.name for one in facts], true, released),
     )
+
+
+class ChangedValues(NamedTuple):
+    """The values of an entry as they are released."""
+
+    entry: Entry
+    values: Float64
+    """(n_records, n_columns), NaN where missing."""
+    by_household: bool
+    """Whether they were changed by households."""
+    idle: tuple[str, ...]
+    """Methods that changed no value."""
+
+    def facts(self, one: Measured, released: Float64) -> NumericColumn:
+        """Tell what was done to one of the columns; `released` are its values."""
+        known = np.isfinite(one.values)
+        both = known & np.isfinite(released)
+        close = near(one.values[both], released[both])
+        return NumericColumn(
+            name=one.name,
+            methods=tuple(map(str, self.entry.methods)),
+            together=tuple(other.name for other in self.entry.columns if other is not one),
+            by_household=self.by_household,
+            n_values=int(known.sum()),
+            n_missing=int((~known).sum()),
+            n_labelled=one.n_labelled,
+            n_changed=int((one.values[both] != released[both]).sum()),
+            n_emptied=int((known & ~both).sum()),
+            near_deviations=float(close.deviations.mean()),
+            near_share=float(close.share.mean()),
+            near_ranks=float(close.ranks.mean()),
+            kept=moments(one.values[both], released[both]),
+            idle=self.idle,
+        )
+
+
+def values_changed(
+    table: pa.Table, entry: Entry, household: AnyArray | None, seed: int | None
+) -> ChangedValues:
+    """Change the values of one entry; see `change`."""
+    values = entry.values
+    units, unit = _units(values, household)
+    values = values[units]
+    names = [crc32(one.name.encode()) for one in entry.columns]
+    idle: list[str] = []
+    for number, method in enumerate(entry.methods):
+        random = np.random.SeedSequence(seed or 0, spawn_key=(*names, number))
+        by = _groups(table, method.by)[units]
+        before = values
+        values = changed(before, method, by, np.random.default_rng(random))
+        if method.name != AS_IT_IS and np.array_equal(before, values, equal_nan=True):
+            idle.append(str(method))
+    released = [
+        np.where(np.isfinite(one.values), one.rounded(column), np.nan)
+        for one, column in zip(entry.columns, values[unit].T, strict=True)
+    ]
+    return ChangedValues(entry, np.column_stack(released), len(units) < len(unit), tuple(idle))
 
 
 def _units(values: Float64, household: AnyArray | None) -> tuple[Int64, Int64]:
@@ -274,24 +318,3 @@ def _groups(table: pa.Table, by: Sequence[str]) -> Int64:
             )
             _, group = np.unique(np.column_stack((group, values)), axis=0, return_inverse=True)
     return group.ravel()
-
-
-def _facts(one: Measured, entry: Entry, released: Float64, by_household: bool) -> NumericColumn:
-    known = np.isfinite(one.values)
-    both = known & np.isfinite(released)
-    close = near(one.values[both], released[both])
-    return NumericColumn(
-        name=one.name,
-        methods=tuple(map(str, entry.methods)),
-        together=tuple(other.name for other in entry.columns if other is not one),
-        by_household=by_household,
-        n_values=int(known.sum()),
-        n_missing=int((~known).sum()),
-        n_labelled=one.n_labelled,
-        n_changed=int((one.values[both] != released[both]).sum()),
-        n_emptied=int((known & ~both).sum()),
-        near_deviations=float(close.deviations.mean()),
-        near_share=float(close.share.mean()),
-        near_ranks=float(close.ranks.mean()),
-        kept=moments(one.values[both], released[both]),
-    )

@@ -71,6 +71,31 @@ def group_bars(labels: Sequence[str], counts: Sequence[int], said: str) -> Marku
     )
 
 
+def pair_bars(before: Sequence[float], after: Sequence[float], said: str) -> Markup:
+    """Draw the records by range of numbers as they are, and as lines what they become.
+
+    Examples
+    --------
+    >>> str(pair_bars((1.0, 0.5), (0.5, 1.0), "wage")).count("<rect")
+    2
+    """
+    width = _WIDE / max(len(before), 1)
+    drawn = "".join(
+        f'<rect class="bar even" x="{i * width:.2f}" y="{_TALL * (1 - share):.1f}" '
+        f'width="{max(width - _GAP, 0.5):.2f}" height="{_TALL * share:.1f}"/>'
+        for i, share in enumerate(before)
+    )
+    steps = "".join(
+        f"{'L' if i else 'M'}{i * width:.2f} {_TALL * (1 - share):.1f}H{(i + 1) * width:.2f}"
+        for i, share in enumerate(after)
+    )
+    return Markup(
+        f'<svg class="unikat bands twice" viewBox="0 0 {_WIDE:.0f} {_TALL:.0f}" role="img" '
+        f'aria-label="{escape(said)}" preserveAspectRatio="none">{drawn}'
+        f'<path class="line" d="{steps}"/></svg>'
+    )
+
+
 def band_bars(counts: Sequence[int], edges: Sequence[Any]) -> Markup:
     """Draw the records of each level in order, those of every other band lighter.
 

@@ -22,6 +22,7 @@ from unikat.web.pages.pictures import (
     few,
     frontier_plot,
     group_bars,
+    pair_bars,
     reach,
     settling,
 )
@@ -69,6 +70,7 @@ def environment() -> Environment:
         "group_bars": group_bars,
         "few": few,
         "flag_of": flag_of,
+        "pair_bars": pair_bars,
         "reach": reach,
         "settling": settling,
         "frontier_plot": frontier_plot,
