@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
+from numpy.typing import ArrayLike
+
 '''
 
 
@@ -27,24 +29,19 @@ def function(name: str) -> str:
     """Write the function of a kind of run with its options."""
     defaults = {one.name: one for one in options_of(KINDS[name].specification)}
     signature = inspect.signature(getattr(unikat, name))
-    lines = [f"def {name}("]
+    lines, by_name = [f"def {name}("], False
     for one in signature.parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not by_name:
+            lines.append("    *,")
+            by_name = True
+        default = one.default
         if one.name in defaults:
-            default = repr(one.default)
-            kind = defaults[one.name].accepted
-            lone = f"{kind} | None" if one.default is None and not optional(kind) else kind
-            lines.append(f"    {one.name}: {lone} = {default},")
-        elif one.default is one.empty:
-            lines += [f"    {one.name}: {one.annotation},", "    *,"]
+            annotation = defaults[one.name].accepted_or_none
         else:
             annotation = str(one.annotation).replace("os.PathLike", "PathLike")
-            lines.append(f"    {one.name}: {annotation} = {one.default!r},")
+        given = "" if default is one.empty else f" = {default!r}"
+        lines.append(f"    {one.name}: {annotation}{given},")
     return "\n".join([*lines, f") -> {signature.return_annotation}: ..."])
-
-
-def optional(kind: str) -> bool:
-    """Whether a type takes None."""
-    return kind == "Any" or kind.endswith("| None")
 
 
 def text() -> str:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal
 
+from numpy.typing import ArrayLike
+
 from unikat.data import CellTable as CellTable
 from unikat.data import Design as Design
 from unikat.data import Key as Key
@@ -76,16 +78,12 @@ __version__: str
 
 def assess(
     data: Any,
-    *,
-    out: str | PathLike[str] | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: bool | None = None,
     keys: str | Sequence[str] | None = None,
+    *,
     population_size: str | int | None = None,
     model: Any = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
-    weights: str | None = None,
+    weights: str | ArrayLike | None = None,
     household: str | Sequence[str] | None = None,
     seed: int = 1,
     threshold: str | None = None,
@@ -107,7 +105,7 @@ def assess(
     missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
     levels: str | Mapping[str, str] | None = None,
     zeros_conflict: Literal['stop', 'drop', 'missing'] = 'stop',
-    strata: str | None = None,
+    strata: str | ArrayLike | None = None,
     stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
     relative_weights: bool = False,
     household_file: str | PathLike[str] | None = None,
@@ -134,19 +132,19 @@ def assess(
     keep_states: bool = False,
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Assessment: ...
-def compare(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
+) -> Assessment: ...
+def compare(
+    data: Any,
     keys: str | Sequence[str] | None = None,
+    *,
     population_size: str | int | None = None,
     models: str | Sequence[Any] | None = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
-    weights: str | None = None,
+    weights: str | ArrayLike | None = None,
     household: str | Sequence[str] | None = None,
     seed: int = 1,
     zeros: str | PathLike[str] | Sequence[str] | Mapping[str, Any] | None = None,
@@ -165,7 +163,7 @@ def compare(
     missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
     levels: str | Mapping[str, str] | None = None,
     zeros_conflict: Literal['stop', 'drop', 'missing'] = 'stop',
-    strata: str | None = None,
+    strata: str | ArrayLike | None = None,
     stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
     relative_weights: bool = False,
     household_file: str | PathLike[str] | None = None,
@@ -183,15 +181,15 @@ def compare(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Comparison: ...
-def evaluate(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
+) -> Comparison: ...
+def evaluate(
+    data: Any,
     keys: str | Sequence[str] | None = None,
+    *,
     n: int | str | Sequence[int | str] | None = None,
     models: str | Sequence[Any] = ('hdp',),
     design: Literal['simple', 'bernoulli', 'stratified', 'pps', 'households'] = 'simple',
@@ -235,15 +233,15 @@ def evaluate(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Evaluation: ...
-def protect(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
+) -> Evaluation: ...
+def protect(
+    data: Any,
     keys: str | Sequence[str] | None = None,
+    *,
     population_size: str | int | None = None,
     model: Any = None,
     target: str | None = None,
@@ -251,7 +249,7 @@ def protect(
     recode: str | Mapping[str, Any] | None = None,
     suppress: str | None = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
-    weights: str | None = None,
+    weights: str | ArrayLike | None = None,
     household: str | Sequence[str] | None = None,
     seed: int = 1,
     zeros: str | PathLike[str] | Sequence[str] | Mapping[str, Any] | None = None,
@@ -282,7 +280,7 @@ def protect(
     missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
     levels: str | Mapping[str, str] | None = None,
     zeros_conflict: Literal['stop', 'drop', 'missing'] = 'stop',
-    strata: str | None = None,
+    strata: str | ArrayLike | None = None,
     stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
     relative_weights: bool = False,
     household_file: str | PathLike[str] | None = None,
@@ -300,19 +298,19 @@ def protect(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Protection: ...
-def synthesize(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
+) -> Protection: ...
+def synthesize(
+    data: Any,
     keys: str | Sequence[str] | None = None,
+    *,
     datasets: str | int = 5,
     model: Any = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
-    weights: str | None = None,
+    weights: str | ArrayLike | None = None,
     household: str | Sequence[str] | None = None,
     seed: int = 1,
     zeros: str | PathLike[str] | Sequence[str] | Mapping[str, Any] | None = None,
@@ -331,7 +329,7 @@ def synthesize(
     missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
     levels: str | Mapping[str, str] | None = None,
     zeros_conflict: Literal['stop', 'drop', 'missing'] = 'stop',
-    strata: str | None = None,
+    strata: str | ArrayLike | None = None,
     stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
     relative_weights: bool = False,
     household_keys: str | Sequence[str] | None = None,
@@ -347,17 +345,17 @@ def synthesize(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Synthesis: ...
-def attack(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
-    keys: str | Sequence[str] | None = None,
-    household: str | Sequence[str] | None = None,
+) -> Synthesis: ...
+def attack(
+    data: Any,
     synthetic: Any = None,
+    keys: str | Sequence[str] | None = None,
+    *,
+    household: str | Sequence[str] | None = None,
     control: Any = None,
     external: Any = None,
     population_size: str | int | None = None,
@@ -397,26 +395,26 @@ def attack(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Attacks: ...
-def verify(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
+) -> Attacks: ...
+def verify(
+    data: Any,
+    protected: Any = None,
     keys: str | Sequence[str] | None = None,
+    *,
     population_size: str | int | None = None,
     model: Any = None,
     id: str | None = None,
     target: str | None = None,
     sensitive: str | Sequence[str] | None = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
-    weights: str | None = None,
+    weights: str | ArrayLike | None = None,
     household: str | Sequence[str] | None = None,
     seed: int = 1,
     key_errors: str | Mapping[str, str | float] | None = None,
-    protected: Any = None,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
@@ -428,7 +426,7 @@ def verify(
     codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
     missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
     levels: str | Mapping[str, str] | None = None,
-    strata: str | None = None,
+    strata: str | ArrayLike | None = None,
     stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
     relative_weights: bool = False,
     household_file: str | PathLike[str] | None = None,
@@ -446,23 +444,23 @@ def verify(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
-) -> Verification: ...
-def check(
-    data: Any,
-    *,
     out: str | PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
     progress: bool | None = None,
+) -> Verification: ...
+def check(
+    data: Any,
+    policy: str | PathLike[str] | Mapping[str, Any] | None = None,
     keys: str | Sequence[str] | None = None,
+    *,
     population_size: str | int | None = None,
     model: Any = None,
-    policy: str | PathLike[str] | Mapping[str, Any] | None = None,
     certificate: str | PathLike[str] | None = None,
     left_out: str | Sequence[str] | None = None,
     original: str | PathLike[str] | None = None,
     missing_values: str | Sequence[str | int | float] | Mapping[str, Any] | None = None,
-    weights: str | None = None,
+    weights: str | ArrayLike | None = None,
     household: str | Sequence[str] | None = None,
     seed: int = 1,
     zeros: str | PathLike[str] | Sequence[str] | Mapping[str, Any] | None = None,
@@ -481,7 +479,7 @@ def check(
     missing: Literal['integrate', 'level', 'wildcard'] = 'integrate',
     levels: str | Mapping[str, str] | None = None,
     zeros_conflict: Literal['stop', 'drop', 'missing'] = 'stop',
-    strata: str | None = None,
+    strata: str | ArrayLike | None = None,
     stratum_sizes: str | PathLike[str] | Mapping[str, int] | None = None,
     relative_weights: bool = False,
     chains: int = 4,
@@ -494,6 +492,10 @@ def check(
     language: Literal['en', 'es'] = 'en',
     set: Mapping[str, Any] | Sequence[str] | None = None,
     trust_spec: bool = False,
+    out: str | PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool | None = None,
 ) -> Check | Certified: ...
 
 __all__ = [

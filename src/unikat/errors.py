@@ -37,17 +37,25 @@ for _ours, _others in {
     "datasets": "n_datasets n_synthetic m",
     "n": "sample_size sample_sizes n_sample",
     "max_sweeps": "n_samples num_samples draws n_draws iterations n_iter n_iterations max_iter "
-    "burn_in burnin warmup tune",
-    "workers": "n_jobs n_workers num_workers n_cores cores processes",
-    "threads": "n_threads num_threads nthreads",
+    "burn_in burnin warmup tune iter iter_sampling iter_warmup epochs n_epochs",
+    "workers": "n_jobs n_workers num_workers n_cores cores processes parallel_chains",
+    "threads": "n_threads num_threads nthreads threads_per_chain",
+    "progress": "verbose progressbar progress_bar show_progress disable_progress",
+    "resume": "warm_start",
     "population_size": "population n_population pop_size",
-    "weights": "weight sample_weight sample_weights sampling_weights weight_column",
+    "weights": "weight sample_weight sample_weights sampling_weights weight_column weightvar",
+    "strata": "stratum stratavar stratify",
     "household": "household_id hhid cluster clusters",
-    "keys": "columns variables key_variables keyvars quasi_identifiers qid qids",
+    "sensitive": "sensiblevar sensitive_attributes sensitive_columns confidential",
+    "keys": "columns variables key_variables keyvars quasi_identifiers qid qids usecols",
     "missing_values": "na_values missing_codes null_values",
+    "codebook": "metadata dtype dtypes categories",
+    "zeros": "rules constraints structural_zeros",
+    "control": "holdout test_data",
+    "synthetic": "synth syn synthetic_data",
     "delimiter": "sep separator delim",
     "out": "output output_dir out_dir",
-    "level": "confidence confidence_level",
+    "level": "confidence confidence_level hdi_prob ci_prob prob",
     "max_seconds": "timeout time_limit max_time",
 }.items():
     for _other in _others.split():
@@ -288,6 +296,21 @@ def suggest(name: str, candidates: Iterable[str]) -> str:
         return f" Did you mean {known!r}?"
     near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
+
+
+def unknown_option(name: str, known: Sequence[str]) -> str:
+    """Say that there is no such option, and which one is meant.
+
+    Examples
+    --------
+    >>> unknown_option("random_state", ["seed", "workers"])
+    "There is no option 'random_state': write seed=..."
+    >>> unknown_option("chain", ["chains"])
+    "There is no option 'chain'. Did you mean 'chains'?"
+    """
+    if (ours := synonym(name, known)) is not None:
+        return f"There is no option {brief(name)!r}: write {ours}=..."
+    return f"There is no option {brief(name)!r}.{suggest(name, known)}"
 
 
 def option(name: str, value: object = None) -> str:

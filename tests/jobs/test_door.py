@@ -179,13 +179,18 @@ def test_defaults_are_those_of_the_specification() -> None:
     ("options", "words"),
     [
         ({"chain": 2}, ["no option 'chain'", "'chains'"]),
+        ({"random_state": 2}, ["write seed="]),
+        ({"n_jobs": 2}, ["write workers="]),
+        ({"verbose": 1}, ["write progress="]),
+        ({"n_iter": 9}, ["write max_sweeps="]),
         ({"chains": 0, "level": 2}, ["in 2 places", "chains is 0", "level is 2"]),
         ({"population_size": "36.970"}, ["population_size", "thousands"]),
         ({"population_size": float("nan")}, ["population_size"]),
         ({"model": 3}, ["neither a name", "int"]),
         ({"zeros_conflict": "drop"}, ["no rules"]),
         ({"resume": True}, ["resume and overwrite need the folder"]),
-        ({"weights": [1.0, 2.0]}, ["weights"]),
+        ({"weights": [1.0, 2.0]}, ["weights has 2 values", "240"]),
+        ({"weights": pd.Series(1.0, index=range(240))}, ["another index", "to_numpy()"]),
     ],
 )
 def test_wrong_options_are_one_message(options: dict[str, Any], words: list[str]) -> None:
@@ -598,6 +603,61 @@ def test_values_of_numpy_and_pandas_are_values() -> None:
         **SHORT,
     ).table["model"]  # fmt: skip
     assert list(labels) == ["hdp", "superpopulation-1"]
+
+
+def test_data_and_keys_need_no_names() -> None:
+    common: dict[str, Any] = {"population_size": 3000, "model": "latent-class", **SHORT}
+    found = unikat.assess(people(), KEYS, **common)
+    assert found.tau1 == unikat.assess(data=people(), keys=KEYS, **common).tau1
+    for wrong in ((people(), KEYS, 3000), ()):
+        with pytest.raises(TypeError, match="assess"):
+            unikat.assess(*wrong)
+    with pytest.raises(TypeError, match="several values of 'keys'"):
+        unikat.assess(people(), KEYS, keys=KEYS)  # type: ignore[misc]
+    placed = {name: list(inspect.signature(getattr(unikat, name)).parameters)[:3] for name in KINDS}
+    assert placed["attack"] == ["data", "synthetic", "keys"]
+    assert placed["check"] == ["data", "policy", "keys"]
+    assert placed["verify"] == ["data", "protected", "keys"]
+
+
+def test_weights_may_be_the_values() -> None:
+    frame = people().assign(weight=lambda one: 5.0 + one["age"])
+    without, weight = frame[KEYS], frame["weight"]
+    common: dict[str, Any] = {"keys": KEYS, "model": "latent-class", **SHORT}
+    named = unikat.assess(frame, weights="weight", **common)
+    forms = [
+        (frame, weight),
+        (without, weight.sample(frac=1, random_state=1)),
+        (without, weight.to_numpy()),
+        (without.reset_index(drop=True), weight.tolist()),
+        (pl.from_pandas(without), pl.Series(weight.to_numpy())),
+        (pa.Table.from_pandas(without, preserve_index=False), pa.array(weight.to_numpy())),
+    ]
+    for data, values in forms:
+        found = unikat.assess(data, weights=values, **common)
+        assert (found.tau1, found.tau2) == (named.tau1, named.tau2)
+    assert "weights" not in without.columns
+    with pytest.raises(SpecError, match="name of a column"):
+        unikat.protect(frame, weights=weight, target="k >= 2", **common)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a folder"])
+@pytest.mark.parametrize("of_file", [False, True], ids=["frame", "file"])
+def test_an_attack_takes_a_synthesis(kept: bool, of_file: bool, tmp_path: Path) -> None:
+    data: Any = people().astype({"work": str})
+    if of_file:
+        data = tmp_path / "people.csv"
+        people().to_csv(data, index=False)
+    out = tmp_path / "made" if kept else None
+    keys = ["age:width(2)", "sex", "work"]
+    made = unikat.synthesize(data, keys, datasets=2, missing_values="work: 4", out=out, **SHORT)
+    found = unikat.attack(data, made, attacks=50)
+    files: Any = tmp_path / "made" if kept and of_file else list(made.frames)
+    same = unikat.attack(data, files, keys, missing_values="work: 4", attacks=50)
+    pd.testing.assert_frame_equal(found.table, same.table)
+    assert found.summary.attacks[0].n > 0
+    with pytest.raises(SpecError, match="an attack"):
+        unikat.attack(data, found)
 
 
 def test_a_registry_may_be_a_frame(tmp_path: Path) -> None:

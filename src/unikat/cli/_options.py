@@ -22,22 +22,6 @@ _ALL = "unikat.help"
 """Under which a context knows that all options are asked for."""
 _SHORT = 21
 """So many options are explained in any case."""
-_TITLES = {
-    "": "Results, others",
-    "data": "Reading the file",
-    "design": "Sample design",
-    "model": "Model",
-    "households": "Households, relatives",
-    "relatives": "Households, relatives",
-    "zeros": "Population",
-    "classics": "Further measures",
-    "registry": "Further measures",
-    "release": "Further measures",
-    "margins": "Population",
-    "sampling": "Chains, computing",
-    "report": "Results, others",
-}
-"""What the tables of a specification are called in the list of further options."""
 
 
 class Single(click.Command):
@@ -131,7 +115,7 @@ class Once(Single):
             formatter.write_dl([record for record in records if record is not None])
         subjects: dict[str, list[str]] = {}
         for one in further:
-            subjects.setdefault(_TITLES[one.table], []).append(one.opts[0])
+            subjects.setdefault(one.subject, []).append(one.opts[0])
         with formatter.section(f"Further options ({ctx.command_path} --help all)"):
             width = max(map(len, subjects)) + 2
             room = formatter.width - formatter.current_indent - width
@@ -175,8 +159,7 @@ class _Flag(click.Option):
             default=None,
         )
         self._defined = defined
-        table = defined.place[0] if defined.place else ""
-        self.table = table if table in _TITLES else ""
+        self.subject = defined.subject
 
     @property
     def first(self) -> bool:

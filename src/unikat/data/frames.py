@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unikat._typing import AnyArray
-from unikat.errors import DataError
+from unikat.errors import DataError, SpecError
 from unikat.language.keys import column_of, split_keys
 
 if TYPE_CHECKING:
@@ -69,6 +69,81 @@ class FrameKind(NamedTuple):
         if same_rows and self.index is not None:
             frame.index = self.index
         return frame
+
+
+def with_column(data: Any, name: str, values: Any) -> tuple[Any, str]:
+    """Add values to a frame as a column that has no name there yet; the frame stays as it is.
+
+    A series of pandas beside a pandas frame is matched by its index, as pandas does. One that is a
+    column of the frame itself is that column.
+
+    Parameters
+    ----------
+    data
+        A pandas or polars frame, or a pyarrow table.
+    name
+        What the values are, and what the column is called; with ``_`` behind it where the frame
+        has such a column.
+    values
+        A series, an array or a list, a value for each row.
+
+    Returns
+    -------
+    tuple
+        The frame, and the name of the column.
+
+    Raises
+    ------
+    SpecError
+        If there are not as many values as rows, or nothing can be added to the data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"sex": ["f", "m"]}, index=["a", "b"])
+    >>> with_column(frame, "weights", pd.Series([1, 2], index=["b", "a"]))[0]["weights"].tolist()
+    [2, 1]
+    """
+    kind = FrameKind.of(data).name
+    if kind not in ("pandas", "polars", "lazy", "pyarrow") or not hasattr(data, "columns"):
+        raise SpecError(
+            f"{name} beside these data must be the name of a column; values can be given beside a "
+            "pandas or polars frame, or a pyarrow table."
+        )
+    columns = data.column_names if kind == "pyarrow" else list(data.columns)
+    if kind == "pandas" and type(values).__name__ == "Series" and hasattr(values, "reindex"):
+        if values.name in columns and values.equals(data[values.name]):
+            return data, str(values.name)
+        values = _by_index(data, name, values)
+    column = np.asarray(values)
+    n_rows = None if kind == "lazy" else len(data)
+    if column.ndim != 1 or n_rows not in (None, len(column)):
+        held = f"{len(column):,} values" if column.ndim == 1 else f"shape {column.shape}"
+        rows = "" if n_rows is None else f": the data have {n_rows:,}"
+        raise SpecError(f"{name} has {held}; give one for each row of the data{rows}.")
+    while name in columns:
+        name += "_"
+    if kind == "pandas":
+        found = data.copy(deep=False)
+        found[name] = column
+        return found, name
+    if kind == "pyarrow":
+        return data.append_column(name, [column.tolist()]), name
+    import polars as pl
+
+    return data.with_columns(pl.Series(name, column)), name
+
+
+def _by_index(data: Any, name: str, values: Any) -> Any:
+    """Return the values of a series in the order of a pandas frame."""
+    if values.index.equals(data.index):
+        return values
+    if not values.index.is_unique or not data.index.isin(values.index).all():
+        raise SpecError(
+            f"{name} has another index than the data, and pandas matches by index. If the values "
+            f"are in the order of the rows, give {name}=values.to_numpy()."
+        )
+    return values.reindex(data.index)
 
 
 def matrix_of(data: Any) -> AnyArray:

@@ -49,7 +49,7 @@ from unikat.zeros.conflicts import Handled
 
 
 @documented(ASSESS)
-def assess(data: Any, **options: Any) -> Assessment:
+def assess(data: Any, *given: Any, **options: Any) -> Assessment:
     """Assess the disclosure risk of microdata: the whole job, from a file or frame to the answer.
 
     Parameters
@@ -80,7 +80,7 @@ def assess(data: Any, **options: Any) -> Assessment:
     >>> result.tau1.mean
     3.0
     """
-    return run_from_python(ASSESS, run, data, options)
+    return run_from_python(ASSESS, run, (data, *given), options)
 
 
 @in_folder(ASSESS)

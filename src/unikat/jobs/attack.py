@@ -128,14 +128,16 @@ class Attacks(Tabled):
 
 
 @documented(ATTACK)
-def attack(data: Any, **options: Any) -> Attacks:
+def attack(data: Any, *given: Any, **options: Any) -> Attacks:
     """Attack synthetic files as an intruder would, and compare with what he has without them.
 
     Parameters
     ----------
     data
         The original, from which the synthetic files were made: a file or frame as for
-        :func:`unikat.assess`; or the path of an ``attack.toml``.
+        :func:`unikat.assess`; or the path of an ``attack.toml``. With the answer of
+        :func:`unikat.synthesize` after it, its keys, its household and how it read the file are
+        those of the attack, unless other ones are given.
 
     Returns
     -------
@@ -157,7 +159,7 @@ def attack(data: Any, **options: Any) -> Attacks:
     >>> found.table["rate"].tolist()[0]
     0.5
     """
-    return run_from_python(ATTACK, run, data, options)
+    return run_from_python(ATTACK, run, (data, *given), options)
 
 
 @in_folder(ATTACK)

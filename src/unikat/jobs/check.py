@@ -133,7 +133,7 @@ class Certified:
 
 
 @documented(CHECK)
-def check(data: Any, **options: Any) -> Check | Certified:
+def check(data: Any, *given: Any, **options: Any) -> Check | Certified:
     """Check whether a file meets a policy, before it is released; or verify a certificate.
 
     A limit that the file itself tells, as of `k`, needs no model and no population size.
@@ -165,7 +165,7 @@ def check(data: Any, **options: Any) -> Check | Certified:
     >>> unikat.check(frame, policy=policy).verdict
     'met'
     """
-    return run_from_python(CHECK, run, data, options)
+    return run_from_python(CHECK, run, (data, *given), options)
 
 
 def run(spec: CheckSpec, inputs: Inputs, folder: Path | None, **how: Any) -> Check | Certified:

@@ -83,7 +83,7 @@ class Comparison(Tabled):
 
 
 @documented(COMPARE)
-def compare(data: Any, **options: Any) -> Comparison:
+def compare(data: Any, *given: Any, **options: Any) -> Comparison:
     """Compare several models on the same data.
 
     Parameters
@@ -106,7 +106,7 @@ def compare(data: Any, **options: Any) -> Comparison:
     KeyboardInterrupt
         On Ctrl-C; finished fits are kept in `out`.
     """
-    return run_from_python(COMPARE, run, data, options)
+    return run_from_python(COMPARE, run, (data, *given), options)
 
 
 @in_folder(COMPARE)

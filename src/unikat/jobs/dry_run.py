@@ -6,7 +6,6 @@ the results is looked at and left as it is.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import time
@@ -126,10 +125,8 @@ def dry_run(run: Callable[P, Any], /, *args: P.args, **kwargs: P.kwargs) -> DryR
             "dry_run takes unikat.assess, or another function that makes a run, and then what it "
             "would be called with."
         )
-    # Called wrongly, the message names the function that would run.
-    bound = inspect.signature(run).bind(*args, **kwargs).arguments
     foresee = globals()[f"of_{kind.noun}"]
-    told: DryRun = run_from_python(kind, foresee, bound.pop("data"), bound)
+    told: DryRun = run_from_python(kind, foresee, args, kwargs)
     return told
 
 

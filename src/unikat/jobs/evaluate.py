@@ -103,7 +103,7 @@ class Evaluation(Tabled):
 
 
 @documented(EVALUATE)
-def evaluate(data: Any, **options: Any) -> Evaluation:
+def evaluate(data: Any, *given: Any, **options: Any) -> Evaluation:
     """Draw repeated samples from data taken as the population, and compare models with the truth.
 
     Parameters
@@ -137,7 +137,7 @@ def evaluate(data: Any, **options: Any) -> Evaluation:
     >>> found.table["n_drawn"].tolist()
     [4, 4]
     """
-    return run_from_python(EVALUATE, run, data, options)
+    return run_from_python(EVALUATE, run, (data, *given), options)
 
 
 @in_folder(EVALUATE)

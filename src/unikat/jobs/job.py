@@ -74,6 +74,24 @@ class Outcome(ABC):
         summary, spec = read_run(cls.kind, folder)
         return cls(summary=summary, spec=spec, folder=folder.resolve())
 
+    def handed(self, data: Any) -> tuple[Any, dict[str, Any]]:
+        """Return what an option gets to which the answer is given, and options that go with it.
+
+        Parameters
+        ----------
+        data
+            What the other run is about.
+
+        Raises
+        ------
+        SpecError
+            If nothing is made of such an answer.
+        """
+        raise SpecError(
+            f"An option was given {_with_article(self.kind)}; only the answer of unikat.synthesize "
+            "can be given to a run, as in unikat.attack(original, synthesis). Give a file or frame."
+        )
+
     @property
     def converged(self) -> bool:
         """Whether all fits converged."""

@@ -143,7 +143,7 @@ class Protection(Outcome):
 
 
 @documented(PROTECT)
-def protect(data: Any, **options: Any) -> Protection:
+def protect(data: Any, *given: Any, **options: Any) -> Protection:
     """Recode the keys of microdata so that a target is reached and the least information is lost.
 
     And perturb keys, or suppress single values, if that is asked for.
@@ -175,7 +175,7 @@ def protect(data: Any, **options: Any) -> Protection:
     >>> found.plan.keys[1].rule, found.frame["age"].nunique()
     ('width(5)', 4)
     """
-    return run_from_python(PROTECT, run, data, options)
+    return run_from_python(PROTECT, run, (data, *given), options)
 
 
 @in_folder(PROTECT)

@@ -50,6 +50,7 @@ from unikat.risk.exposure import fitted_table
 from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import MODEL, SYNTHESIZE, Kind
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST
+from unikat.spec.paths import is_path
 from unikat.spec.synthesis import SynthesisSpec
 from unikat.synthesis.combine import Combined, combine_partially_synthetic
 from unikat.synthesis.convergence import SynthesisMeasures
@@ -106,6 +107,23 @@ class Synthesis(Outcome):
             return found
         return tuple(_typed(frame, self._data) for frame in found)
 
+    def handed(self, data: Any) -> tuple[Any, dict[str, Any]]:
+        """Return the synthetic files for `unikat.attack`, and how the original was read."""
+        spec, households = self.spec, self.spec.households
+        asked = {
+            "keys": list(spec.keys),
+            "missing_values": spec.data.missing_values,
+            "codebook": spec.data.codebook,
+            "levels": spec.data.levels,
+            "household": list(spec.design.household),
+            "household_keys": [] if households is None else list(households.keys),
+            "head": None if households is None else households.head,
+        }
+        # Files are read as the original is; what only was made is as it was typed.
+        here = None if self.folder is None else [self.folder / one for one in self.summary.files]
+        made = here if here and is_path(data) else list(self.frames)
+        return made, {name: value for name, value in asked.items() if value}
+
     def combine(
         self, estimand: Callable[[Any], tuple[float, float]], level: float | None = None
     ) -> Combined:
@@ -149,7 +167,7 @@ class Synthesis(Outcome):
 
 
 @documented(SYNTHESIZE)
-def synthesize(data: Any, **options: Any) -> Synthesis:
+def synthesize(data: Any, *given: Any, **options: Any) -> Synthesis:
     """Draw synthetic files from a model fitted to microdata, and compare them with the original.
 
     Parameters
@@ -181,7 +199,7 @@ def synthesize(data: Any, **options: Any) -> Synthesis:
     >>> [frame.shape for frame in found.frames]
     [(27, 2), (27, 2)]
     """
-    return run_from_python(SYNTHESIZE, run, data, options)
+    return run_from_python(SYNTHESIZE, run, (data, *given), options)
 
 
 class _Original(NamedTuple):

@@ -81,7 +81,7 @@ class Verification(Tabled):
 
 
 @documented(VERIFY)
-def verify(data: Any, **options: Any) -> Verification:
+def verify(data: Any, *given: Any, **options: Any) -> Verification:
     """Assess a file that was protected elsewhere, by any program, against its original.
 
     Parameters
@@ -111,7 +111,7 @@ def verify(data: Any, **options: Any) -> Verification:
     >>> found.verdict, [key.action for key in found.summary.keys]
     ('met', ['as it is', 'recoded'])
     """
-    return run_from_python(VERIFY, run, data, options)
+    return run_from_python(VERIFY, run, (data, *given), options)
 
 
 @in_folder(VERIFY)

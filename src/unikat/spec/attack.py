@@ -105,6 +105,7 @@ class AttackSpec(Spec):
             "also frames.",
             "required, or --external",
             first=True,
+            order=1,
             accepts="Any",
             form="run",
             label="Synthetic files",

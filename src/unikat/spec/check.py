@@ -51,6 +51,7 @@ class CheckSpec(AssessmentSpec):
             "required, unless --certificate is given",
             accepts="str | PathLike[str] | Mapping[str, Any] | None",
             first=True,
+            order=1,
             form="run",
             label="Policy",
             endings=(".toml",),

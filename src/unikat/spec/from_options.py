@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 
-from unikat.errors import SpecError, brief, option, suggest
+from unikat.errors import SpecError, brief, option, suggest, unknown_option
 from unikat.files.toml import read_toml, toml_value
 from unikat.language.keys import entry_of, split_keys
 from unikat.spec.addresses import is_address
@@ -48,6 +48,7 @@ def specify(
     shell: bool = False,
     caller: str = "",
     inside: Path | None = None,
+    also: Sequence[str] = (),
 ) -> tuple[S, Inputs]:
     """Make a specification from data and options.
 
@@ -67,6 +68,8 @@ def specify(
     inside
         The folder of the workbench: paths of a specification may lie in it, and nothing allows
         others. None: its own folder, and the option `trust_spec` allows others.
+    also
+        What the caller takes besides, which a message may name.
 
     Raises
     ------
@@ -77,10 +80,7 @@ def specify(
     known = {defined.name: defined for defined in options_of(specification)}
     for name in options:
         if name not in known:
-            raise SpecError(
-                moved(name, specification)
-                or f"There is no option {name!r}.{suggest(name, list(known))}"
-            )
+            raise SpecError(moved(name, specification) or unknown_option(name, [*known, *also]))
     # In the order of the definition, whatever that of the call.
     given = {name: options[name] for name in known if options.get(name) is not None}
     allowed = bool(given.pop("trust_spec", False)) and inside is None

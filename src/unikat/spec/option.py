@@ -54,6 +54,10 @@ class Option:
     """Kind of the runs whose folders a form offers for it, or files of records: `synthesize`."""
     positional: bool = False
     """Whether the command line takes it as an argument, after the data."""
+    order: int = 0
+    """Among the arguments that Python takes after the data without their names; 0: none."""
+    values: bool = False
+    """Whether Python takes the values themselves in place of the name of their column."""
     rare: bool = False
     """Whether `set` alone reaches it, by its place: it has no flag and no keyword."""
     accepts: str = ""
@@ -85,6 +89,18 @@ class Defined:
         if self.option.positional:
             return self.name.upper()
         return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def accepted_or_none(self) -> str:
+        """What Python accepts, as an annotation that has the default too."""
+        kind = self.accepted
+        takes_none = kind == "Any" or kind.endswith("| None")
+        return kind if takes_none or self.default is not None else f"{kind} | None"
+
+    @property
+    def subject(self) -> str:
+        """Under which help lists it."""
+        return SUBJECTS.get(self.place[0] if self.place else "", SUBJECTS[""])
 
     @property
     def is_file(self) -> bool:
@@ -127,6 +143,23 @@ class Defined:
             return self.option.accepts or "bool"
         return "bool" if self.is_flag else _accepted(self.field.annotation, self.field.metadata)
 
+
+SUBJECTS = {
+    "": "Results, others",
+    "data": "Reading the file",
+    "design": "Sample design",
+    "model": "Model",
+    "households": "Households, relatives",
+    "relatives": "Households, relatives",
+    "zeros": "Population",
+    "classics": "Further measures",
+    "registry": "Further measures",
+    "release": "Further measures",
+    "margins": "Population",
+    "sampling": "Chains, computing",
+    "report": "Results, others",
+}
+"""What help calls the tables of a specification, where it groups options."""
 
 DOOR = {
     "set": (

@@ -169,9 +169,11 @@ class DesignSpec(Table):
         str | None,
         Option(
             "COLUMN",
-            "Weights: the units of the population that each record stands for. They sum to the "
-            "population size.",
+            "Weights: the units that each record stands for, in sum the population size. In "
+            "Python also values.",
             first=True,
+            accepts="str | ArrayLike | None",
+            values=True,
             form="keys",
         ),
     ] = None
@@ -180,7 +182,14 @@ class DesignSpec(Table):
         Option("COLUMN", "Inclusion probabilities, instead of weights.", rare=True, form="keys"),
     ] = None
     strata: Annotated[
-        str | None, Option("COLUMN", "Strata, within which units had equal chances.", form="keys")
+        str | None,
+        Option(
+            "COLUMN",
+            "Strata, within which units had equal chances. In Python also the values.",
+            form="keys",
+            accepts="str | ArrayLike | None",
+            values=True,
+        ),
     ] = None
     stratum_sizes: Annotated[
         dict[str, int] | None,

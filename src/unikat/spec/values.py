@@ -78,6 +78,7 @@ Keys = Annotated[
         "'INCOME:quantile(10)', 'X:cut(0,10)'.",
         "required",
         first=True,
+        order=2,
     ),
 ]
 PopulationSize = Annotated[

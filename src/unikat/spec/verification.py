@@ -38,6 +38,7 @@ class VerifySpec(AssessmentSpec):
             "required",
             accepts="Any",
             positional=True,
+            order=1,
             form="run",
             label="Protected file",
             run="protect",
