@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from unikat.cli.main import main
-from unikat.jobs.demo import draw_sample, simulate_town
+from unikat.datasets import draw_sample, simulate_town
 
 BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```",
@@ -79,7 +79,7 @@ def write_supplies(folder: Path) -> None:
     """Write the files that the pages' commands read."""
     generator = np.random.default_rng(1)
     town = simulate_town(3_000, seed=1)
-    people = town.to_pandas().rename(columns={"neighbourhood": "region"})
+    people = town.rename(columns={"neighbourhood": "region"})
     people["age"] = people["age"].str.extract(r"^(\d+)")[0].astype(int) + generator.integers(
         0, 10, len(people)
     )
@@ -141,7 +141,7 @@ def simulate_homes(generator: np.random.Generator, n: int) -> pd.DataFrame:
 def demo_sample() -> Any:
     """Return a small sample of the demo's town, and the town's size."""
     town = simulate_town(5_000)
-    return draw_sample(town, 0.05), town.num_rows
+    return draw_sample(town, 0.05), len(town)
 
 
 def run_page(path: Path, folder: Path, supplies: Path) -> None:

@@ -48,7 +48,7 @@ def text() -> str:
     """Write the whole stub."""
     modules = {name: module for name, module in unikat._MODULES.items() if name not in KINDS}
     imports = [
-        f"from {module} import {name} as {name}"
+        f"from {'unikat' if module == f'unikat.{name}' else module} import {name} as {name}"
         for name, module in sorted(modules.items(), key=lambda one: (one[1], one[0].lower()))
     ]
     functions = [function(name) for name in KINDS]

@@ -28,7 +28,17 @@ ORDER = (
     "web",
     "cli",
 )
-BASE = {"_typing", "_version", "errors", "files", "interrupts", "language", "rng", "spec"}
+BASE = {
+    "_typing",
+    "_version",
+    "datasets",
+    "errors",
+    "files",
+    "interrupts",
+    "language",
+    "rng",
+    "spec",
+}
 FLOORS = ("facts", "text", "pages", "folders")
 """Of the report: numbers, sentences, pages, and the folders that hold them."""
 DOORS = {"cli", "web"}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from test_reproduction import module
-from unikat.jobs.demo import simulate_town
+from unikat.datasets import simulate_town
 
 PAGE = module("leaderboard_page")
 COPULA = module("copula")
@@ -72,7 +72,7 @@ def test_the_benchmark_runs_and_makes_its_page(
 ) -> None:
     board: Any = module("leaderboard")
     keys = ["age", "sex", "education", "occupation", "birth_region"]
-    frame = simulate_town(4_000).to_pandas()[keys]
+    frame = simulate_town(4_000)[keys]
     monkeypatch.setattr(board, "population", lambda name: (frame, keys))
     monkeypatch.setattr(board, "without_survey", lambda name, experience: experience)
     monkeypatch.setattr(board, "RESULTS", tmp_path / "results" / "leaderboard.jsonl")

@@ -72,6 +72,7 @@ _NO_MODELS = {
     "combine_imputed": "unikat.synthesis.combine",
     "combine_partially_synthetic": "unikat.synthesis.combine",
     "compare": "unikat.jobs.compare",
+    "datasets": "unikat.datasets",
     "dry_run": "unikat.jobs.dry_run",
     "estimate_risk": "unikat.jobs.steps",
     "evaluate": "unikat.jobs.evaluate",
@@ -106,7 +107,10 @@ def __getattr__(name: str) -> object:
     else:
         from importlib import import_module
 
-        value = getattr(import_module(__getattr__("_MODULES")[name]), name)
+        path = __getattr__("_MODULES")[name]
+        value = import_module(path)
+        if path != f"{__name__}.{name}":
+            value = getattr(value, name)
     globals()[name] = value
     return value
 

@@ -13,6 +13,7 @@ from unikat.data import Microdata as Microdata
 from unikat.data import read as read
 from unikat.data.households import HouseholdLayout as HouseholdLayout
 from unikat.data.sources import Declared as Declared
+from unikat import datasets as datasets
 from unikat.errors import DataError as DataError
 from unikat.errors import OutputError as OutputError
 from unikat.errors import SpecError as SpecError
@@ -564,6 +565,7 @@ __all__ = [
     "combine_imputed",
     "combine_partially_synthetic",
     "compare",
+    "datasets",
     "dry_run",
     "estimate_risk",
     "evaluate",

@@ -2,33 +2,35 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pyarrow as pa
+import pandas as pd
 import pytest
 
 from report.estimates import estimate, provenance, spec, summarise
-from unikat.jobs.demo import KEYS, Truth, compare, draw_sample, simulate_town, truth
+from unikat.datasets import KEYS, Truth, draw_sample, simulate_town, truth
+from unikat.errors import DataError
+from unikat.jobs.demo import compare
 
 
 @pytest.fixture(scope="module")
-def town() -> pa.Table:
+def town() -> pd.DataFrame:
     return simulate_town(20_000, seed=4)
 
 
-def rows(table: pa.Table) -> list[tuple[str, ...]]:
-    return list(zip(*(table[name].to_pylist() for name in KEYS), strict=True))
+def rows(table: pd.DataFrame) -> list[tuple[str, ...]]:
+    return list(zip(*(table[name] for name in KEYS), strict=True))
 
 
-def test_the_same_seed_gives_the_same_town(town: pa.Table) -> None:
+def test_the_same_seed_gives_the_same_town(town: pd.DataFrame) -> None:
     assert simulate_town(20_000, seed=4).equals(town)
     assert not simulate_town(20_000, seed=5).equals(town)
     assert draw_sample(town, seed=1).equals(draw_sample(town, seed=1))
-    assert town.num_rows == 20_000
-    assert set(KEYS) < set(town.column_names)
-    assert all(column.type == pa.string() and not column.null_count for column in town.columns)
+    assert len(town) == 20_000
+    assert set(KEYS) < set(town.columns)
+    assert all(town[name].map(type).eq(str).all() for name in town)
 
 
-def test_the_town_makes_sense(town: pa.Table) -> None:
-    people = town.to_pylist()
+def test_the_town_makes_sense(town: pd.DataFrame) -> None:
+    people = town.to_dict("records")
     children = [person for person in people if person["age"] == "0-9"]
     assert {person["marital_status"] for person in children} == {"never married"}
     assert {person["occupation"] for person in children} == {"not in work"}
@@ -40,13 +42,31 @@ def test_the_town_makes_sense(town: pa.Table) -> None:
     assert farmers["male"] > farmers["female"]
 
 
-def test_a_sample_is_without_repetition(town: pa.Table) -> None:
+def test_a_sample_is_without_repetition(town: pd.DataFrame) -> None:
     everyone = draw_sample(town, 1.0, seed=2)
     assert Counter(rows(everyone)) == Counter(rows(town))
-    assert draw_sample(town, 0.02).num_rows == 400
+    assert len(draw_sample(town, 0.02)) == 400
 
 
-def test_the_truth_is_counted(town: pa.Table) -> None:
+def test_households_are_drawn_whole(town: pd.DataFrame) -> None:
+    people = simulate_town(20_000, households=True, seed=4)
+    pd.testing.assert_frame_equal(people[town.columns], town)
+    of_household = people.groupby("household")["relation"]
+    assert (of_household.agg("first") == "head").all()
+    assert (of_household.agg(lambda one: (one == "head").sum()) == 1).all()
+    assert (of_household.agg(lambda one: (one == "partner").sum()) <= 1).all()
+    children = people[people["relation"] == "child"]
+    assert set(children["age"]) <= {"0-9", "10-19", "20-29"}
+    sample = draw_sample(people, 0.05, household="household", seed=3)
+    whole = people[people["household"].isin(sample["household"])]
+    pd.testing.assert_frame_equal(sample, whole.reset_index(drop=True))
+    assert sample["household"].nunique() == round(0.05 * people["household"].nunique())
+    for wrong in ({"fraction": 2.0}, {"household": "hid"}):
+        with pytest.raises(DataError, match=r"fraction|households=True"):
+            draw_sample(people, **wrong)
+
+
+def test_the_truth_is_counted(town: pd.DataFrame) -> None:
     sample = draw_sample(town, 0.05, seed=3)
     in_town, in_sample = Counter(rows(town)), Counter(rows(sample))
     uniques = [cell for cell, count in in_sample.items() if count == 1]
