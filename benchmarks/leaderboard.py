@@ -1,14 +1,20 @@
 """Everybody on the same samples of populations whose truth is known.
 
     python benchmarks/leaderboard.py FOLDER
+    python benchmarks/leaderboard.py FOLDER --designs households missing-7 --populations pakistan-1
     python benchmarks/leaderboard.py FOLDER --populations pakistan-1 --shares 2 --repeats 1 --smoke
     python benchmarks/leaderboard.py --page
+
+Designs: `persons` (simple random samples), `households` (whole households, whose members share
+keys), `unequal` (as many persons from every region or state, so that weights differ), `missing-2`
+and `missing-7` (simple random samples, 2% and 7% of the values set missing).
 
 `unikat evaluate --leaderboard` draws the samples, fits the models and computes the formulas; the
 copulas (copula.py) get the rows of the samples and give their estimates back by a file, as any
 program can. `auto` has the calibration that was learned without the survey of the population.
-A study that was interrupted goes on where it stopped. Of each population, size and estimator one
-line stands in results/leaderboard.jsonl (the last counts), of which docs/leaderboard.md is made.
+A study that was interrupted goes on where it stopped. Of each design, population, size and
+estimator one line stands in results/leaderboard.jsonl (the last counts), of which
+docs/leaderboard.md is made.
 """
 
 from __future__ import annotations
@@ -16,8 +22,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +32,19 @@ import numpy as np
 import pandas as pd
 from common import data_file, machine
 from copula import mean_of_two, probabilities, vines
-from populations import APART, POPULATIONS, without_survey
+from populations import APART, HOUSEHOLD, POPULATIONS, STRATA, of_survey, without_survey
 
 RESULTS = Path(__file__).parent / "results" / "leaderboard.jsonl"
 DOCS = Path(__file__).parent.parent / "docs"
 MODELS = ("auto", "loglinear", "skinner-holmes", "individual-risk")
 COPULA, TWO = "gaussian-copula", "two-copulas"
+DESIGNS = ("persons", "households", "unequal", "missing-2", "missing-7")
 LEAST = 300
 """Records of a sample, at least."""
+
+
+class RefusedError(Exception):
+    """A population cannot be sampled by a design."""
 
 
 def plain(keys: list[str]) -> list[str]:
@@ -40,17 +52,36 @@ def plain(keys: list[str]) -> list[str]:
     return [key.split(":")[0] for key in keys]
 
 
-def population(name: str) -> tuple[pd.DataFrame, list[str]]:
-    """Rows and keys of a population; adults of the ACS, all rows elsewhere."""
+def population(name: str, further: Sequence[str] = ()) -> tuple[pd.DataFrame, list[str]]:
+    """Rows and keys of a population, and further columns; adults of the ACS, all rows elsewhere."""
     source, keys = (APART | POPULATIONS)[name]
-    frame = pd.read_parquet(data_file(source), columns=plain(keys))
+    columns = list(dict.fromkeys([*plain(list(keys)), *further]))
+    frame = pd.read_parquet(data_file(source), columns=columns)
     if "AGEP" in frame and name.startswith("acs"):
         frame = frame[frame["AGEP"] >= 18]
     return frame.reset_index(drop=True), list(keys)
 
 
+def drawn_by(design: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Options of a design for `unikat evaluate`, and columns that it needs besides the keys."""
+    if design == "persons":
+        return {}, ()
+    if design.startswith("missing-"):
+        return {"blank": int(design.removeprefix("missing-")) / 100}, ()
+    household, strata = of_survey(name, HOUSEHOLD), of_survey(name, STRATA)
+    if design == "households" and household:
+        return {"design": "households", "household": list(household)}, household
+    if design == "unequal" and strata:
+        return {"design": "stratified", "strata": strata, "allocation": "equal"}, (strata,)
+    raise RefusedError(f"{name} has no column for samples of {design}")
+
+
 def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What the copulas say of samples, as `--estimates` reads it."""
+    """What the copulas say of samples, as `--estimates` reads it.
+
+    They know nothing of designs. Where values are missing they take the complete records, and
+    their totals are scaled to all, as those of the formulas.
+    """
     grouped = pd.DataFrame({plain([key])[0]: frame[plain([key])[0]] for key in keys})
     for key in keys:
         name, _, how = key.partition(":")
@@ -58,6 +89,10 @@ def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Itera
             grouped[name] = grouped[name] // int(how[6:-1])
     codes = np.stack([pd.factorize(grouped[name], sort=True)[0] for name in grouped], axis=1)
     for (n, repeat), part in rows.groupby(["n", "repeat"]):
+        scale = 1.0
+        if "blank" in part:
+            complete = part[part["blank"].map(len) == 0]
+            scale, part = len(part) / len(complete), complete
         units = part["row"].to_numpy() - 1
         own = np.stack([np.unique(c, return_inverse=True)[1] for c in codes[units].T], axis=1)
         _, cell, count = np.unique(own, axis=0, return_inverse=True, return_counts=True)
@@ -66,29 +101,32 @@ def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Itera
         r1 = (1.0 - probabilities(own, own[alone])) ** (len(frame) - 1)
         sample = {"n": n, "repeat": repeat}
         address = sample | {"estimator": COPULA}
-        yield address | {"seconds": time.perf_counter() - begun}
+        yield address | {"tau1": scale * r1.sum(), "seconds": time.perf_counter() - begun}
         for row, risk in zip(units[alone] + 1, r1, strict=True):
             yield address | {"row": row, "r1": risk}
         if vines is not None:
             begun = time.perf_counter()
-            tau1, tau2 = mean_of_two(own, len(frame))
+            tau1, tau2 = (scale * total for total in mean_of_two(own, len(frame)))
             found = {"estimator": TWO, "tau1": tau1, "tau2": tau2}
             yield sample | found | {"seconds": time.perf_counter() - begun}
 
 
-def run(name: str, options: argparse.Namespace) -> None:
+def run(name: str, design: str, options: argparse.Namespace) -> None:
     """Evaluate everybody on one population, and keep a line for each estimator and size."""
     import unikat
     from unikat.studies import calibrate
 
-    frame, keys = population(name)
-    sizes = sorted({max(LEAST, round(share * len(frame) / 100)) for share in options.shares})
-    out, told = options.folder / name, options.folder / f"{name}.csv"
+    drawn, further = drawn_by(design, name)
+    frame, keys = population(name, further)
+    shares = (min(round(share * len(frame) / 100), options.most) for share in options.shares)
+    sizes = sorted({max(LEAST, n) for n in shares})
+    study = name if design == "persons" else f"{name}-{design}"
+    out, told = options.folder / study, options.folder / f"{study}.csv"
     whole = calibrate.EXPERIENCE
     calibrate.EXPERIENCE = without_survey(name, whole)
     asked: dict[str, Any] = {
         "keys": keys, "n": sizes, "repeats": options.repeats, "models": list(options.models),
-        "missing": "level", "seed": 1, "leaderboard": True, "out": out, "workers": 1,
+        "missing": "level", "seed": 1, "leaderboard": True, "out": out, "workers": 1, **drawn,
     }  # fmt: skip
     if options.smoke:
         asked |= {"max_sweeps": 300, "chains": 2}
@@ -101,7 +139,8 @@ def run(name: str, options: argparse.Namespace) -> None:
         calibrate.EXPERIENCE = whole
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     note = {
-        "population": name, "N": len(frame), "machine": machine(), "smoke": options.smoke,
+        "population": name, "design": design, "N": len(frame), "machine": machine(),
+        "smoke": options.smoke,
         "date": f"{datetime.now(UTC):%Y-%m-%d}", "version": unikat.__version__,
     }  # fmt: skip
     RESULTS.parent.mkdir(exist_ok=True)
@@ -117,6 +156,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", help="of the studies")
     parser.add_argument("--populations", nargs="+", default=[*APART, *POPULATIONS])
+    parser.add_argument("--designs", nargs="+", default=["persons"], choices=DESIGNS)
+    parser.add_argument("--most", type=int, default=15_000, help="records of a sample, at most")
     parser.add_argument("--shares", nargs="+", type=float, default=[1.0, 3.0, 10.0], help="percent")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
@@ -126,9 +167,12 @@ def main() -> None:
     if not options.page:
         if options.folder is None:
             parser.error("name a folder for the studies")
-        for name in options.populations:
-            print(name, flush=True)
-            run(name, options)
+        for design, name in product(options.designs, options.populations):
+            print(design, name, flush=True)
+            try:
+                run(name, design, options)
+            except RefusedError as reason:
+                print(reason, flush=True)
     from leaderboard_page import write
 
     write(DOCS)

@@ -42,6 +42,28 @@ APART = {
 """Likewise, of six other surveys."""
 
 
+HOUSEHOLD = {
+    **dict.fromkeys(
+        ("acs", "seattle", "pakistan", "mexico", "spain", "colombia", "bolivia"), ("HH",)
+    ),
+    "eph": ("YQ", "HH"),
+    "chile": ("id_vivienda", "id_hogar"),
+}
+"""Columns that together identify the household, by how the name of a population begins."""
+STRATA = {
+    **dict.fromkeys(("pakistan", "mexico", "spain", "eph"), "REGION"),
+    **dict.fromkeys(("chile", "uk"), "region"),
+    **dict.fromkeys(("seattle", "nist"), "PUMA"),
+    "acs": "ST", "colombia": "STRATUM", "bolivia": "PROV",
+}  # fmt: skip
+"""Column of the strata of which as many persons are drawn, likewise."""
+
+
+def of_survey(name: str, columns: dict[str, Any]) -> Any:
+    """What a population has of `HOUSEHOLD` or `STRATA`; None if nothing."""
+    return next((found for start, found in columns.items() if name.startswith(start)), None)
+
+
 def without_survey(name: str, experience: Any) -> Any:
     """Parameters that calibration.py found without the survey of a population."""
     named = {"spain-2017": "ense", "seattle": "acs"}

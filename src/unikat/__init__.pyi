@@ -205,6 +205,7 @@ def evaluate(
     size: str | None = None,
     margins: str | Sequence[str] | None = None,
     levels: Literal['population', 'sample'] = 'population',
+    blank: float = 0.0,
     estimates: str | PathLike[str] | None = None,
     leaderboard: bool = False,
     synthesizers: str | Sequence[Any] | None = None,

@@ -459,3 +459,39 @@ def test_levels_that_are_not_to_be_named_stay_so_in_a_sample():
     table = CellTable.from_codes(np.array([[0], [2], [3]]), [key], 9)
     (own,) = observed_levels(table).keys
     assert [own.labels[i] for i in own.private] == [key.labels[3]]
+
+
+@given(st.integers(0, 10**6), st.floats(0.01, 0.6), st.sampled_from(["simple", "equal"]))
+@settings(deadline=None, max_examples=30)
+def test_values_set_missing_leave_the_truth_and_the_other_values(seed, share, design):
+    population = people(300, seed)
+    how = {"design": "simple"}
+    if design == "equal":
+        how = {"design": "stratified", "allocation": "equal"}
+    samples = [
+        draw_sample(population, 60, 1, seed=seed, blank=blank, **how)
+        for blank in (0.0, share / 2, share)
+    ]
+    whole, _, more = samples
+    gaps = [codes_of(one.table) < 0 for one in samples]
+    assert not gaps[0].any()
+    assert not (gaps[1] & ~gaps[2]).any()
+    for one, gap in zip(samples, gaps, strict=True):
+        assert (one.tau1, one.tau2) == (whole.tau1, whole.tau2)
+        np.testing.assert_array_equal(one.units, whole.units)
+        np.testing.assert_array_equal(codes_of(one.table)[~gap], codes_of(whole.table)[~gap])
+        known = ~one.table.incomplete[one.table.record_cell]
+        np.testing.assert_array_equal(
+            one.population_counts[one.table.record_cell][known],
+            whole.population_counts[whole.table.record_cell][known],
+        )
+    again = draw_sample(population, 60, 1, seed=seed, blank=share, **how)
+    assert again.table.fingerprint == more.table.fingerprint
+    if design == "equal":
+        np.testing.assert_array_equal(more.table.weights, whole.table.weights)
+
+
+def test_as_many_values_are_set_missing_as_asked_for():
+    sample = draw_sample(people(4_000), 2_000, 1, seed=3, blank=0.07)
+    # 6,000 values: the share is within four standard deviations.
+    assert abs((codes_of(sample.table) < 0).mean() - 0.07) < 4 * (0.07 * 0.93 / 6_000) ** 0.5

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unikat.data.keys import Key
+from unikat.data.table import CellTable
 from unikat.risk.estimate import Summary
+from unikat.studies.designs import Population
 from unikat.studies.pooled import holds, summarise_fits
 from unikat.studies.scores import (
     N_CUTOFFS,
@@ -16,6 +21,7 @@ from unikat.studies.scores import (
     Point,
     RecordScores,
     classification,
+    score_fit,
 )
 
 
@@ -267,3 +273,35 @@ def test_formulas_have_no_interval_and_programs_may_have_one() -> None:
     assert (found.absolute, found.bias) == (3.0, 1.0)
     assert (found.n_intervals, found.n_covered, found.n_above, found.n_below) == (1, 0, 1, 0)
     assert found.width == 9.0
+
+
+def test_where_values_are_missing_complete_records_are_scored_and_chance_is_that_of_all() -> None:
+    rng = np.random.default_rng(4)
+    keys = [Key.of_size(name, 6) for name in "abc"]
+    codes = rng.integers(0, 6, (900, 3))
+    population = Population.of(CellTable.from_codes(codes, keys, 900))
+    drawn = population.sample(np.arange(0, 900, 6)).blanked(0.2, rng)
+    table = drawn.table
+    r1 = rng.random(table.n_cells)
+    r1[(table.counts > 1) & ~table.incomplete] = np.nan
+    nothing = np.full(table.n_cells, np.nan)
+    risk = SimpleNamespace(r1=r1, r2=np.nan_to_num(r1), F_median=nothing, F_mode=nothing)
+    taus = dict.fromkeys(("tau1", "tau2", "tau1_expected", "tau2_expected"))
+    estimate: Any = SimpleNamespace(draws=None, records=risk, converged=True, **taus)
+    found = score_fit(drawn, estimate, model="m", n=150, repeat=1)
+    assert found.records is not None
+    brier = chance = 0.0
+    n = 0
+    for cell, count, risk_of, true in zip(
+        table.cells, table.counts, r1, drawn.population_counts, strict=True
+    ):
+        if (cell < 0).any():
+            chance += count * risk_of * (1 - risk_of)
+        elif count == 1:
+            n += 1
+            chance += risk_of * (1 - risk_of)
+            brier += (risk_of - (true == 1)) ** 2
+    assert found.records.r1_sums[0] == n
+    assert found.records.r1_sums[1] == pytest.approx(brier)
+    assert found.records.r1_sums[3] == pytest.approx(chance)
+    assert found.tau1_true == population.sample(np.arange(0, 900, 6)).tau1

@@ -16,6 +16,7 @@ import numpy as np
 from unikat._typing import Float64
 from unikat.classics.individual import individual_risk
 from unikat.classics.population_uniques import population_uniques
+from unikat.classics.scaling_law import N_SIZES, expected_correctness, nearest_law
 from unikat.data.table import CellTable
 
 
@@ -103,6 +104,20 @@ def riskutility_zayatz(table: CellTable) -> PointEstimate:
     )
 
 
+def scaling_law(table: CellTable) -> PointEstimate:
+    """Extrapolate the sample's correctness to N, after Rocher and others (2025).
+
+    A sample of persons is alike to its population but for the size, so tau1 is n times the
+    uniqueness among N.
+    """
+    counts, n = table.counts, table.n_records
+    if n < 2 or (counts == 1).all() or len(counts) == 1:
+        return PointEstimate()
+    sizes = np.unique(np.geomspace(1, n, N_SIZES).round().astype(np.int64))
+    law = nearest_law(sizes, expected_correctness(counts, sizes))
+    return PointEstimate(tau1=n * law.uniqueness(table.n_units))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Formula:
     """A formula as an evaluation names it."""
@@ -116,9 +131,50 @@ class Formula:
         Parameters
         ----------
         table
-            The sample. Its households are not looked at.
+            The sample. Its households are not looked at. Of unknown keys formulas know nothing:
+            they take the complete records, and what they say of these is scaled to all.
         """
-        return self.compute(replace(table, households=None))
+        table = replace(table, households=None)
+        if table.missing != "integrate" or not table.incomplete.any():
+            return self.compute(table)
+        known = ~table.incomplete
+        if not known.any():
+            return PointEstimate()
+        found = self.compute(complete_records(table))
+        scale = table.n_records / float(table.counts[known].sum())
+
+        def spread(risk: Float64 | None) -> Float64 | None:
+            if risk is None:
+                return None
+            of_all = np.zeros(table.n_cells)
+            of_all[known] = risk
+            return of_all
+
+        return PointEstimate(
+            tau1=None if found.tau1 is None else scale * found.tau1,
+            tau2=None if found.tau2 is None else scale * found.tau2,
+            r1=spread(found.r1),
+            r2=spread(found.r2),
+        )
+
+
+def complete_records(table: CellTable) -> CellTable:
+    """Return the table of the records that have all keys; there must be some."""
+    known = ~table.incomplete
+    records = np.flatnonzero(known[table.record_cell])
+    sampling = None
+    if table.sampling is not None:
+        own = table.sampling.taken(records)
+        kept, strata = np.unique(own.strata, return_inverse=True)
+        sampling = replace(own, strata=strata.astype(np.int32), sizes=own.sizes[kept])
+    place = np.cumsum(known) - 1
+    return replace(
+        table,
+        cells=table.cells[known],
+        counts=table.counts[known],
+        record_cell=place[table.record_cell[records]].astype(np.int32),
+        sampling=sampling,
+    )
 
 
 _BY_CLASS_SIZES: dict[str, Callable[[CellTable], PointEstimate]] = {
@@ -134,6 +190,7 @@ FORMULAS: Mapping[str, Formula] = {
         "benedetti-franconi": benedetti_franconi,
         "sdcmicro-modrisk": sdcmicro_modrisk,
         "riskutility-zayatz": riskutility_zayatz,
+        "scaling-law": scaling_law,
     }.items()
 }
 """By the names under which they stand in tables."""

@@ -235,6 +235,7 @@ def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Lo
         allocation=spec.allocation,
         power=0.5 if spec.power is None else spec.power,
         levels=spec.levels,
+        blank=spec.blank,
         seed=spec.sampling.seed,
         plan=plan,
         level=spec.report.level,
@@ -409,4 +410,6 @@ def _design(study: Study) -> str:
         parts.append(f"{study.allocation}{power}")
     if study.levels == "sample":
         parts.append("levels of the sample")
+    if study.blank:
+        parts.append(f"{float(study.blank)!r} of the values missing")
     return ", ".join(parts)

@@ -139,6 +139,15 @@ class EvaluationSpec(Spec):
             form="run",
         ),
     ] = "population"
+    blank: Annotated[
+        float,
+        Option(
+            "SHARE",
+            "Share of the keys' values that are set missing in the samples, at random: 0.02.",
+            form="run",
+        ),
+    ] = Field(default=0.0, ge=0, lt=1)
+    """The truth stays that of the complete records."""
     estimates: Annotated[
         Path | None,
         Option(
@@ -279,6 +288,16 @@ class EvaluationSpec(Spec):
             raise ValueError(
                 "counts that are known are about all levels, so the samples' keys need the levels "
                 "of the population: leave out --levels sample, or --margins"
+            )
+        if self.blank and (self._units_are_households() or self.makes_files):
+            raise ValueError(
+                "values are set missing in samples of records whose risk is estimated: leave out "
+                "--blank, or the models of households and the synthetic files"
+            )
+        if self.blank and self.data.missing == "wildcard":
+            raise ValueError(
+                "values that are set missing are unknown to the models, which integrate over them: "
+                "leave out --blank, or --missing wildcard"
             )
         if self.margins and self.design not in ("simple", "bernoulli", "households"):
             raise ValueError(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.design import Sampling
 from unikat.data.households import HouseholdLayout
-from unikat.data.keys import Key
+from unikat.data.keys import MISSING, Key
 from unikat.data.sampling import few_classes, sampling_of
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, suggest
@@ -31,7 +31,7 @@ Allocation: TypeAlias = Literal["proportional", "equal", "power"]
 _CERTAIN = 1.0 - 1e-9
 """Inclusion probabilities from here on are 1: two points of a systematic sample, 1 apart but for
 rounding, then never hit the same unit."""
-_DRAW, _CHAINS, _SECOND = 0, 1, 2
+_DRAW, _CHAINS, _SECOND, _BLANK = 0, 1, 2, 3
 """What a random number is for; the first part of its address."""
 
 
@@ -42,23 +42,38 @@ class Sample:
     table: CellTable
     """The sample."""
     population_counts: Int64
-    """F, the number of units of the population with each pattern, (n_cells,)."""
+    """F, the number of units of the population with each pattern, (n_cells,); of a pattern with a
+    missing key that of one of its records."""
     units: Int64
     """(n,) rows of the population that were drawn, in increasing order."""
+    whole: Sample | None = None
+    """The sample before values were set missing; None if none were."""
 
     @property
     def tau1(self) -> float:
-        """Sample uniques that are unique in the population."""
+        """Sample uniques that are unique in the population, all values known."""
         return float(np.count_nonzero(self._at_risk == 1))
 
     @property
     def tau2(self) -> float:
-        """Sum of 1/F over the sample uniques."""
+        """Sum of 1/F over the sample uniques, all values known."""
         return float((1.0 / self._at_risk).sum())
+
+    def blanked(self, share: float, rng: np.random.Generator) -> Sample:
+        """Return the sample with a share of its keys' values set missing, each by itself."""
+        table = self.table
+        codes = table.cells[table.record_cell]
+        codes[rng.random(codes.shape) < share] = MISSING
+        # What was missing in the population stays a level; what is set missing here is unknown.
+        drawn = replace(table, missing="integrate").with_keys(table.keys, codes)
+        counts = np.zeros(drawn.n_cells, np.int64)
+        counts[drawn.record_cell] = self.population_counts[table.record_cell]
+        return replace(self, table=drawn, population_counts=counts, whole=self)
 
     @property
     def _at_risk(self) -> Int64:
-        return self.population_counts[self.table.unique]
+        whole = self.whole or self
+        return whole.population_counts[whole.table.unique]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -311,11 +326,12 @@ def draw_sample(
     allocation: Allocation = "proportional",
     power: float = 0.5,
     levels: Levels = "population",
+    blank: float = 0.0,
 ) -> Sample | None:
     """Draw a sample (see `draw_units`) and say what each of its records stands for.
 
     Without equal chances the sample has weights: N_h/n_h in a stratum; 1/pi, scaled to sum to N,
-    under ``"pps"``.
+    under ``"pps"``. A share `blank` of the values is set missing; a larger one contains a smaller.
 
     Returns
     -------
@@ -327,22 +343,25 @@ def draw_sample(
     )
     if not len(units):
         return None
+    sampling = None
     if design == "pps":
         chances = inclusion(n, _measure(population))[units]
         sampling = sampling_of(1.0 / chances, population.n_units)
-        return population.sample(units, sampling, levels=levels)
-    if design != "stratified" or allocation == "proportional":
-        by_household = design == "households" and population.table.layout is None
-        return population.sample(units, by_household=by_household, levels=levels)
-    everybody = _strata(population)
-    sizes, strata = np.bincount(everybody), everybody[units]
-    sampling = Sampling(
-        weights=(sizes / np.bincount(strata))[strata],
-        strata=strata,
-        sizes=sizes.astype(np.float64),
-        from_weights=False,
-    )
-    return population.sample(units, sampling, levels=levels)
+    elif design == "stratified" and allocation != "proportional":
+        everybody = _strata(population)
+        sizes, strata = np.bincount(everybody), everybody[units]
+        sampling = Sampling(
+            weights=(sizes / np.bincount(strata))[strata],
+            strata=strata,
+            sizes=sizes.astype(np.float64),
+            from_weights=False,
+        )
+    by_household = design == "households" and population.table.layout is None
+    drawn = population.sample(units, sampling, by_household=by_household, levels=levels)
+    if not blank:
+        return drawn
+    rng = np.random.Generator(np.random.Philox(_address(seed, _BLANK, n, repeat)))
+    return drawn.blanked(blank, rng)
 
 
 def draw_units(

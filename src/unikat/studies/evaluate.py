@@ -66,6 +66,8 @@ class Study:
     """Of the strata's sizes, where they are allocated by power."""
     levels: Levels = "population"
     """Of the samples' keys."""
+    blank: float = 0.0
+    """Share of the keys' values that are set missing, at random."""
     seed: int = 1
     plan: Plan = field(default_factory=Plan)
     """Chains of every fit, and when they stop."""
@@ -93,6 +95,8 @@ class Study:
                     f"There is no formula {name!r}.{suggest(name, FORMULAS)} Formulas: "
                     f"{', '.join(FORMULAS)}."
                 )
+        if not 0.0 <= self.blank < 1.0:
+            raise SpecError(f"blank must be from 0 to below 1, such as 0.02, not {self.blank!r}.")
         if not 0.0 < self.level < 1.0:
             raise SpecError(f"level must be between 0 and 1, such as 0.95, not {self.level!r}.")
 
@@ -430,6 +434,7 @@ def sample_of(population: Population, study: Study, n: int, repeat: int) -> Samp
         allocation=study.allocation,
         power=study.power,
         levels=study.levels,
+        blank=study.blank,
     )
 
 

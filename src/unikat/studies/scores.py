@@ -14,7 +14,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int64
 from unikat.classics.formulas import PointEstimate
-from unikat.risk.estimate import RiskEstimate, Summary
+from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
 from unikat.studies.designs import Sample
 from unikat.studies.synthesizers import Synthesised, SyntheticScore
 
@@ -258,15 +258,30 @@ def score_fit(
         stop_reason="known exactly" if draws is None else draws.stop_reason,
         n_sweeps=0 if draws is None else draws.n_sweeps,
         seconds=0.0 if draws is None else draws.seconds,
-        records=RecordScores.of(
-            risk.r1,
-            risk.r2,
-            sample.population_counts,
-            risk.F_median,
-            risk.F_mode,
-            sample.table.unique,
-        ),
+        records=_records_scored(sample, risk),
     )
+
+
+def _records_scored(sample: Sample, risk: RecordRisk) -> RecordScores:
+    """Score the risks of a model; where values were set missing, those of complete records."""
+    table = sample.table
+    # All cells, unless some have a missing key: then those that have none.
+    known = slice(None) if sample.whole is None else ~table.incomplete
+    found = RecordScores.of(
+        risk.r1[known],
+        risk.r2[known],
+        sample.population_counts[known],
+        risk.F_median[known],
+        risk.F_mode[known],
+        table.unique[known],
+    )
+    if sample.whole is None:
+        return found
+    # What is left by chance is in incomplete records too.
+    r1 = np.nan_to_num(risk.r1[table.incomplete])
+    by_chance = np.zeros_like(found.r1_sums)
+    by_chance[3] = table.counts[table.incomplete] @ (r1 * (1.0 - r1))
+    return replace(found, r1_sums=found.r1_sums + by_chance)
 
 
 def score_point(

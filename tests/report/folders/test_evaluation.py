@@ -520,6 +520,43 @@ def test_rules_and_the_levels_of_samples_exclude_each_other():
         )
 
 
+def test_values_set_missing_are_told_to_other_programs(tmp_path: Path) -> None:
+    path = people(tmp_path / "people.csv")
+    asked = spec(path, models=["loglinear"], leaderboard=True, blank=0.2)
+    blanked = run(asked, tmp_path / "blanked")
+    whole = run(asked.model_copy(update={"blank": 0.0}), tmp_path / "whole")
+    assert "set missing in the samples" in " ".join(blanked.warnings)
+    assert "blank" not in read(tmp_path / "whole" / ROWS)
+    gaps = read(tmp_path / "blanked" / ROWS)["blank"]
+    assert 0.15 < gaps.map(len).sum() / (3 * len(gaps)) < 0.25
+    assert set().union(*gaps) == {"AGE", "WORK <b>", "PLACE"}
+    for one, other in zip(blanked.results, whole.results, strict=True):
+        if one.tau1 is not None and other.tau1 is not None:
+            assert one.tau1.truth == other.tau1.truth
+    # Single records are scored where they are complete.
+    complete, every = (
+        sum(group.records for group in found.results[0].r1_groups) for found in (blanked, whole)
+    )
+    assert 0 < complete < 0.8 * every
+
+
+@pytest.mark.parametrize(
+    ("further", "said"),
+    [
+        ({"synthesizers": "cart"}, "or the models of households and the synthetic files"),
+        ({"missing": "wildcard"}, "or --missing wildcard"),
+        ({"blank": 1.0}, "blank"),
+    ],
+)
+def test_values_cannot_be_set_missing_everywhere(further: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        EvaluationSpec.parse(
+            {"n": "5%", "keys": "A,B", "blank": further.pop("blank", 0.1)}
+            | ({"data": {"missing": further.pop("missing")}} if "missing" in further else {})
+            | further
+        )
+
+
 def test_everybody_on_the_same_samples(tmp_path: Path) -> None:
     path = people(tmp_path / "people.csv")
     asked = spec(path, models=["loglinear"], leaderboard=True)

@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unikat.data.keys import MISSING
 from unikat.report.facts.evaluation import EvaluationSummary
 from unikat.report.folders.folder import not_understood
 from unikat.report.folders.parquet import labelled
 from unikat.spec.kinds import EVALUATE
-from unikat.studies.designs import Population
+from unikat.studies.designs import Population, Sample
 from unikat.studies.evaluate import Study, sample_of
 from unikat.studies.scores import FitScore
 from unikat.synthesis.utility import ORDERS
@@ -60,15 +61,30 @@ def read_samples(folder: Path) -> pa.Table:
 
 
 def rows_table(population: Population, study: Study) -> pa.Table:
-    """Return the rows of `samples.parquet`: which rows of the file, from 1, each sample has."""
+    """Return the rows of `samples.parquet`: which rows of the file, from 1, each sample has.
+
+    With values set missing also the keys that each record lacks.
+    """
     parts = []
     for n in study.sizes:
         for repeat in range(1, study.repeats + 1):
             sample = sample_of(population, study, n, repeat)
             drawn = np.empty(0, np.int64) if sample is None else sample.units + 1
             same = {"n": np.full(len(drawn), n), "repeat": np.full(len(drawn), repeat)}
-            parts.append(pa.table({**same, "row": drawn}))
+            columns: dict[str, object] = {**same, "row": drawn}
+            if study.blank:
+                columns["blank"] = pa.array(_lacking(sample), pa.list_(pa.string()))
+            parts.append(pa.table(columns))
     return pa.concat_tables(parts)
+
+
+def _lacking(sample: Sample | None) -> list[list[str]]:
+    """Names of the keys that each record lacks since they were set missing."""
+    if sample is None:
+        return []
+    names = [key.name for key in sample.table.keys]
+    gaps = (sample.table.cells == MISSING)[sample.table.record_cell]
+    return [[name for name, gap in zip(names, row, strict=True) if gap] for row in gaps.tolist()]
 
 
 def files_table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.Table:

@@ -248,6 +248,7 @@ def _warnings(summary: EvaluationSummary) -> tuple[str, ...]:
         whole and "population",
         study.design == "stratified" and study.allocation == "proportional" and "proportional",
         study.levels == "sample" and "levels",
+        study.blank > 0 and "blank",
         narrow and "narrow",
         partly and "partly",
     )
