@@ -124,8 +124,13 @@ def run(name: str, design: str, options: argparse.Namespace) -> None:
     out, told = options.folder / study, options.folder / f"{study}.csv"
     whole = calibrate.EXPERIENCE
     calibrate.EXPERIENCE = without_survey(name, whole)
+    models = list(options.models)
+    if options.evidence is not None:
+        models = [
+            f"auto:evidence_seconds={options.evidence:g}" if m == "auto" else m for m in models
+        ]
     asked: dict[str, Any] = {
-        "keys": keys, "n": sizes, "repeats": options.repeats, "models": list(options.models),
+        "keys": keys, "n": sizes, "repeats": options.repeats, "models": models,
         "missing": "level", "seed": 1, "leaderboard": True, "out": out, "workers": 1, **drawn,
     }  # fmt: skip
     if options.smoke:
@@ -140,7 +145,7 @@ def run(name: str, design: str, options: argparse.Namespace) -> None:
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     note = {
         "population": name, "design": design, "N": len(frame), "machine": machine(),
-        "smoke": options.smoke,
+        "smoke": options.smoke, "evidence": options.evidence,
         "date": f"{datetime.now(UTC):%Y-%m-%d}", "version": unikat.__version__,
     }  # fmt: skip
     RESULTS.parent.mkdir(exist_ok=True)
@@ -148,7 +153,9 @@ def run(name: str, design: str, options: argparse.Namespace) -> None:
         for one in summary["results"]:
             kept = ("model", "n", "n_samples", "n_unconverged", "n_failed", "seconds", "tau1",
                     "tau2", "records", "r1_groups")  # fmt: skip
-            file.write(json.dumps(note | {part: one[part] for part in kept}) + "\n")
+            line = note | {part: one[part] for part in kept}
+            line["model"] = line["model"].partition(":evidence_seconds")[0]
+            file.write(json.dumps(line) + "\n")
 
 
 def main() -> None:
@@ -161,6 +168,9 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=float, default=[1.0, 3.0, 10.0], help="percent")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument(
+        "--evidence", type=float, help="seconds of evidence of `auto`, as its option; 60 by default"
+    )
     parser.add_argument("--smoke", action="store_true", help="300 sweeps of two chains")
     parser.add_argument("--page", action="store_true", help="write the page of the docs alone")
     options = parser.parse_args()
