@@ -38,6 +38,9 @@ RESULTS = Path(__file__).parent / "results" / "leaderboard.jsonl"
 DOCS = Path(__file__).parent.parent / "docs"
 MODELS = ("auto", "loglinear", "skinner-holmes", "individual-risk")
 COPULA, TWO = "gaussian-copula", "two-copulas"
+CLAIRVOYANT = "clairvoyant"
+SWEEPS = 300
+"""Of the latent classes of the whole file."""
 DESIGNS = ("persons", "households", "unequal", "missing-2", "missing-7")
 LEAST = 300
 """Records of a sample, at least."""
@@ -76,12 +79,36 @@ def drawn_by(design: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     raise RefusedError(f"{name} has no column for samples of {design}")
 
 
-def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What the copulas say of samples, as `--estimates` reads it.
+def known_risks(frame: pd.DataFrame, keys: list[str]) -> np.ndarray:
+    """Risk r1 of every row, (N,), for who has seen the whole file.
 
-    They know nothing of designs. Where values are missing they take the complete records, and
+    Probabilities are those of latent classes that are fitted to all of it. An estimate of what can
+    be known: the file tells more of a cell than any sample of it, and less than its probability.
+    """
+    from unikat import Design, LatentClass, read
+    from unikat.models.base import Stream
+
+    table = read(frame, keys, Design(population_size=len(frame)), missing="level").tabulate()
+    model = LatentClass()
+    data = model.prepare(table)
+    state = model.init(Stream(1, 0, 0), data)
+    kept = []
+    for sweep in range(1, SWEEPS + 1):
+        stream = Stream(1, 0, sweep)
+        state, _ = model.step(stream, state, data, 1)
+        if sweep > SWEEPS // 2 and sweep % 10 == 0:
+            p = model.cell_probabilities(stream, state, data, table.cells)
+            kept.append(np.exp((len(frame) - 1) * np.log1p(-p)))
+    return np.mean(kept, axis=0)[table.record_cell]
+
+
+def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """What the copulas and the clairvoyant say of samples, as `--estimates` reads it.
+
+    Copulas know nothing of designs. Where values are missing they take the complete records, and
     their totals are scaled to all, as those of the formulas.
     """
+    risks = known_risks(frame, keys)
     grouped = pd.DataFrame({plain([key])[0]: frame[plain([key])[0]] for key in keys})
     for key in keys:
         name, _, how = key.partition(":")
@@ -89,7 +116,7 @@ def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Itera
             grouped[name] = grouped[name] // int(how[6:-1])
     codes = np.stack([pd.factorize(grouped[name], sort=True)[0] for name in grouped], axis=1)
     for (n, repeat), part in rows.groupby(["n", "repeat"]):
-        scale = 1.0
+        scale, everybody = 1.0, part["row"].to_numpy() - 1
         if "blank" in part:
             complete = part[part["blank"].map(len) == 0]
             scale, part = len(part) / len(complete), complete
@@ -97,9 +124,15 @@ def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Itera
         own = np.stack([np.unique(c, return_inverse=True)[1] for c in codes[units].T], axis=1)
         _, cell, count = np.unique(own, axis=0, return_inverse=True, return_counts=True)
         alone = count[cell.ravel()] == 1
+        sample = {"n": n, "repeat": repeat}
+        whole = codes[everybody]
+        _, first, times = np.unique(whole, axis=0, return_index=True, return_counts=True)
+        address = sample | {"estimator": CLAIRVOYANT}
+        yield address | {"tau1": risks[everybody[first[times == 1]]].sum()}
+        for row in units[alone]:
+            yield address | {"row": row + 1, "r1": risks[row]}
         begun = time.perf_counter()
         r1 = (1.0 - probabilities(own, own[alone])) ** (len(frame) - 1)
-        sample = {"n": n, "repeat": repeat}
         address = sample | {"estimator": COPULA}
         yield address | {"tau1": scale * r1.sum(), "seconds": time.perf_counter() - begun}
         for row, risk in zip(units[alone] + 1, r1, strict=True):
