@@ -213,6 +213,19 @@ def test_shares_are_those_of_the_columns_left_beside_keys() -> None:
     np.testing.assert_allclose(base, (share.ours - n) / alpha, rtol=1e-6, atol=1e-9)
 
 
+def test_contexts_of_coarse_columns_end_at_who_looks_the_same_there() -> None:
+    codes, values = persons(300, 5.0, 4)
+    table = CellTable.from_codes(codes, KEYS, 3_000)
+    values, cell = values.astype(np.int64), table.record_cell.astype(np.int64)
+    shares = Shares.of(values, 3, cell, table.cells, coarse=table.cells[:, 1:2])
+    for value in range(3):
+        nearest = shares.parts(np.full(table.n_cells, value, np.int64))[-1]
+        for one in range(0, table.n_cells, 7):
+            b = table.cells[one, 1]
+            others = values[(codes[:, 1] == b) & (cell != one)]
+            assert nearest[one] == pytest.approx(np.mean(others == value), abs=1e-9)
+
+
 def fitted(codes: np.ndarray, population_size: int) -> Posterior:
     table = CellTable.from_codes(codes, KEYS, population_size)
     return Posterior.of(fit("latent-class", table, plan=PLAN), n_states=60)

@@ -34,7 +34,7 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.protection.left_over import looks
 from unikat.protection.recoding import Recoding, parse_recoding
-from unikat.protection.shares import Shares
+from unikat.protection.shares import Shares, stacked
 from unikat.protection.what_if import Posterior
 from unikat.risk.estimate import Summary, interval_of
 from unikat.risk.law import Others, mean_inverse, others
@@ -149,6 +149,21 @@ def learned(
     totals = counts @ _drawn(shares, inferred, laws, counts, seed).swapaxes(1, 2)
     usual_v, best_v = (shares.right(one, inverse) for one in inferred[:2])
     gains = totals - totals[0]
+    as_shown, share = None, 0.0
+    if released is not None:
+        coarse = released.recoding.columns(table).codes(table.cells[cells])
+        if len(np.unique(coarse, axis=0)) < len(cells):
+            as_shown = Shares.of(
+                values[known], n_levels, place[known], table.cells[cells], seed, coarse
+            )
+    if as_shown is not None:
+        # π by the nearest of all keys takes the value that a coarse file leads to for too rare, and
+        # π by those who look the same there for too frequent. How many cells follow the latter is
+        # told by the records on the average alone.
+        share = stacked(*(one.outside(values[known], place[known]) for one in (shares, as_shown)))
+        second = counts @ _drawn(as_shown, inferred, laws, counts, seed).swapaxes(1, 2)
+        gains[2] += _shares_about(share, len(laws), seed) * (second[2] - second[0] - gains[2])
+        totals[2] = totals[0] + gains[2]
     expected = gains.mean(axis=1, keepdims=True)
     gains = expected + WIDER * (gains - expected)
     # How often b is right of the population is known from these records: an error of all together.
@@ -158,6 +173,8 @@ def learned(
     if released is not None:
         # So is the difference where a released file leads to neither of the original's values.
         v = shares.right(inferred[2], inverse)
+        if as_shown is not None:
+            v += share * (as_shown.right(inferred[2], inverse) - v)
         apart = (inferred[2] != inferred[0]) & (inferred[2] != inferred[1])
         both = np.where(apart, v + usual_v - (v - usual_v) ** 2, 0.0)
         error = _sampled((counts * both).sum() * left, len(laws), seed, 3)
@@ -186,6 +203,13 @@ def learned(
         record_usual=of_records(inferred[0]),
         record_released=None if released is None else of_records(inferred[2]),
     )
+
+
+def _shares_about(share: float, n: int, seed: int) -> Float64:
+    """Draw shares about a known one, (n,), as little as one share can be known."""
+    if share in (0.0, 1.0):
+        return np.full(n, share)
+    return np.random.default_rng([seed, 4]).beta(2.0 * share, 2.0 * (1.0 - share), n)
 
 
 def _sampled(variance: float, n: int, seed: int, number: int) -> Float64:

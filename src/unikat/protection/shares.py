@@ -56,7 +56,15 @@ class Shares:
     """Of the draws of α."""
 
     @classmethod
-    def of(cls, values: Int64, n_levels: int, cell: Int64, codes: Int32, seed: int = 1) -> Shares:
+    def of(
+        cls,
+        values: Int64,
+        n_levels: int,
+        cell: Int64,
+        codes: Int32,
+        seed: int = 1,
+        coarse: Int32 | None = None,
+    ) -> Shares:
         """Estimate it.
 
         Parameters
@@ -67,14 +75,21 @@ class Shares:
             Values that the column may have.
         codes
             (n_cells, n_keys): the cells, no two alike, also those without such records.
+        seed
+            Of the draws of α.
+        coarse
+            (n_cells, n_columns): the cells by columns that tell less, such as recoded keys. The
+            contexts are of these, the finest one all cells that they do not tell apart. None: of
+            `codes`.
         """
         from scipy import sparse
 
-        columns = codes.astype(np.int64).T
+        columns = (codes if coarse is None else coarse).astype(np.int64).T
         places = [np.zeros(len(codes), np.int64)]
         for column, _ in nested(values, [one[cell] for one in columns]):
             places.append(numbered(places[-1], columns[column]))
-        places[-1] = np.arange(len(codes))
+        places = places[:-1] if coarse is None else places
+        places.append(np.arange(len(codes)))
         ones = np.ones(len(values))
         counts = [
             sparse.csr_array((ones, (at[cell], values)), shape=(int(at.max()) + 1, n_levels))
@@ -83,13 +98,13 @@ class Shares:
         sizes = [one.sum(axis=1)[at] for one, at in zip(counts, places, strict=True)]
         chances = np.ones((1, len(codes)))
         seen, alpha = np.full(len(values), 1.0 / n_levels), 0.5 * n_levels
-        for k in range(len(columns)):
+        for k in range(len(places) - 1):
             # What the other records say; else each context would be predicted by itself.
             others = sizes[k] - sizes[k + 1]
             chances = np.vstack((chances * alpha, others)) / (others + alpha)
             finer, coarser = (counts[i][places[i][cell], values] for i in (k + 1, k))
             seen = (coarser - finer + alpha * seen) / (others[cell] + alpha)
-            if k + 1 < len(columns):
+            if k + 2 < len(places):
                 alpha = best(values, places[k + 1][cell], seen)
         return cls(
             n_levels=n_levels,
@@ -136,6 +151,11 @@ class Shares:
         base = (self.chances[:, some] * found).sum(axis=0)
         shares: Float64 = np.maximum(np.vstack((base, found)), 1e-12)
         return shares
+
+    def outside(self, values: Int64, cell: Int64) -> Float64:
+        """Probability of the value of each record, (n,), by the records of other cells."""
+        found: Float64 = (self._before[:, cell] * self.parts(values, cell)).sum(axis=0)
+        return found
 
     def usual(self) -> Int64:
         """The most frequent value by b, (n_cells,)."""
@@ -260,6 +280,31 @@ class Shares:
         whole = found.sum(axis=0)
         scale = gammaln(alpha[cells]) - gammaln(alpha[cells] + self.known[cells])
         return found / whole, np.log(whole) + top + scale
+
+
+def stacked(first: Float64, second: Float64) -> float:
+    """Share of the second of two laws in their mixture that is most probable (stacking).
+
+    Parameters
+    ----------
+    first, second
+        (n,) probability of each record by either law, which it did not help to make.
+
+    Returns
+    -------
+    float
+        0 to 1.
+
+    Examples
+    --------
+    >>> stacked(np.array([0.2, 0.9]), np.array([0.1, 0.3]))
+    0.0
+    """
+    share = 0.5
+    for _ in range(200):
+        parts = share * second
+        share = float(np.mean(parts / (parts + (1.0 - share) * first)))
+    return share if share > 1e-3 else 0.0
 
 
 class _Several(NamedTuple):
