@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import unikat
 from jobs.test_kept import PERSONS, file_of
 from unikat.errors import SpecError
 from unikat.jobs.explore import Exploration
+from unikat.jobs.looks import Points
+from unikat.protection.subsample import Shares
 from unikat.risk.limits import judge
 
 
@@ -59,11 +62,15 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     assert protected.summary.chosen.recodings == cheapest.rules
     assert protected.summary.chosen.lost == pytest.approx(cheapest.lost, abs=1e-12)
     assert protected.summary.by_plan == cheapest.judged.value
-    points = found.frontier()
+    early: list[Points] = []
+    frontier = found.frontier(early=early.append)
+    points = frontier.points
+    assert frontier.every
+    assert early[0].n_plans == frontier.n_plans == math.prod(len(one.steps) for one in found.keys)
     assert points[0].rules == {}
     assert points[-1].tau1.mean < points[0].tau1.mean
     assert [one.lost for one in points] == sorted(one.lost for one in points)
-    for point in points:
+    for point in points[:: len(points) // 4]:
         assert found.look(point.steps).tau1 == point.tau1
     assert json.loads(json.dumps(asdict(look)))["rules"] == look.rules
     with pytest.raises(SpecError, match="All keys are left out"):
@@ -90,6 +97,52 @@ def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:
         with pytest.raises(InterruptedError):
             ask()
     assert found.look((0, 1, 1, 1)).n_states == 400
+
+
+@pytest.mark.slow
+def test_what_is_done_besides_is_that_of_protect(run: Path) -> None:
+    found = Exploration.open(run, inside=run.parent)
+    names = [key.name for key in found.keys]
+    at = next(i for i, one in enumerate(found.keys[names.index("age")].steps) if one.n_groups < 9)
+    steps = [0] * len(names)
+    steps[names.index("age")] = at
+    plain = found.look(steps)
+    # Half of the records: as the search of `protect` looks at the sample, by the same draw.
+    half = found.look(steps, "tau1 <= 1000", besides={"subsample": "50%"})
+    sample = Shares.of([0.5], found.posterior.table.n_records, seed=0)
+    recoding = replace(found._recoding(steps), held=sample.held[0])
+    law = found.posterior.estimate(recoding, 0.95)
+    assert (half.tau1.mean, half.tau1.upper) == (law.tau1.mean, law.tau1.upper)
+    assert half.lost == pytest.approx(1.0 - 0.5 * (1.0 - plain.lost))
+    assert half.tau1.mean < plain.tau1.mean
+    counts = found.counts(steps, besides={"subsample": "50%"})
+    assert counts is not None
+    assert (counts.n_uniques, counts.smallest) == (half.n_uniques, half.smallest)
+    # Suppressed values: what the run of `protect` says of the same plan before its new fit.
+    rules = {"age": plain.rules["age"]}
+    asked = {"recode": rules, "suppress": "r1 <= 0.2"}
+    whole = unikat.protect(run / "assessment.toml", trust_spec=True, **asked).summary
+    look = found.look(steps, besides={"suppress": "r1 <= 0.2"})
+    assert whole.released is not None
+    assert look.tau1.mean == pytest.approx(whole.released.tau1.mean)
+    assert look.tau2.mean == pytest.approx(whole.released.tau2.mean)
+    assert look.lost == pytest.approx(whole.lost)
+    assert sum(share for *_, share in look.bins) == pytest.approx(1.0, abs=0.01)
+    few = found.look(steps, "tau1 <= 5", 40, besides={"pram": "region: 0.7", "swap": "sex"})
+    assert (few.n_states, few.judged) == (40, None)
+    assert found.counts(steps, besides={"pram": "region: 0.7"}) is None
+    every = found.look(steps, "tau1 <= 5", besides={"pram": "region: 0.7", "swap": "sex"})
+    assert every == found.look(steps, "tau1 <= 5", besides={"pram": "region: 0.7", "swap": "sex"})
+    assert every.judged is not None
+    for wrong, why in (
+        ({"suppress": "search"}, "looks at one plan"),
+        ({"pram": "region: 0.7, 0.9"}, "looks at one plan"),
+        ({"subsample": "2"}, "no share of the records"),
+        ({"pram": "regio: 0.7"}, "none of the keys"),
+        ({"out": "x"}, "no option"),
+    ):
+        with pytest.raises(SpecError, match=why):
+            found.look(steps, besides=wrong)
 
 
 def test_groups_made_by_hand_are_looked_at_as_what_if_does(run: Path) -> None:

@@ -74,7 +74,7 @@ def test_best_plan_and_frontier_are_those_of_all_plans(
         assert found.lost == pytest.approx(min(good))
         assert found.value.measure <= limit
     assert len(calls) < len(every)
-    plans, reached, n_looked_at = frontier(search, target)
+    plans, reached, n_looked_at, _ = frontier(search, target)
     assert len(search.seen) <= n_looked_at <= len(every)
     assert (reached is None) == (found is None)
     # Of each halving of τ1 the cheapest plan is among them, or one that loses no more.
@@ -132,6 +132,33 @@ def test_the_frontier_has_all_plans_that_none_looked_at_beats(seed: int, limit: 
     }
     drawn = {(plan.lost, plan.value.tau1) for plan in found.plans}
     assert drawn == {looked[place] for place in best}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000))
+def test_the_frontier_in_small_steps_is_that_of_all_plans(seed: int) -> None:
+    table = sample_of(seed)
+    parts = choices(table, given=GIVEN)
+    search = Search.of(parts, uniques(table))
+    every = [
+        (float(search.cost[place]), recoding.table(table).n_uniques)
+        for place in itertools.product(*(range(len(part.recodings)) for part in parts))
+        if (recoding := search.recoding(place)).kept
+    ]
+    best = {
+        one
+        for one in every
+        if not any(a <= one[0] and b <= one[1] for a, b in every if (a, b) != one)
+    }
+    found = frontier(search, None, step=0.999)
+    assert found.complete
+    assert {(plan.cost, plan.value.tau1) for plan in found.plans} == best
+    spared = Search.of(parts, uniques(table))
+    spared.most_looks, spared.more_looks = 2, 0
+    few = frontier(spared, None, step=0.999)
+    # Some plan is always there, and what is missing is said.
+    assert few.plans
+    assert few.complete <= ({(one.cost, one.value.tau1) for one in few.plans} == best)
 
 
 def test_stricter_targets_go_on_from_what_is_known() -> None:

@@ -62,7 +62,9 @@ class FakeExplorer:
         for name in KNOWN
     ]  # fmt: skip
 
-    def look(self, asker: str, steps: list[Any], target: str, key: str = "") -> Any:
+    def look(
+        self, asker: str, steps: list[Any], target: str, key: str = "", besides: Any = None
+    ) -> Any:
         groups = None
         if key:
             of = list(range(len(KNOWN[key]["levels"])))
@@ -75,7 +77,7 @@ class FakeExplorer:
         by_hand = {k: s for k, s in zip(KNOWN, steps, strict=True) if isinstance(s, str)}
         look = {
             "tau1": number, "tau2": number, "n_uniques": 7, "smallest": 1, "lost": 0.1,
-            "n_states": 400, "judged": None, "groups": groups,
+            "n_states": 400, "judged": None, "groups": groups, "bins": [[0.5, 3.5, 1.0]],
             "rules": {k: f"file({k}-groups.csv)" for k in by_hand},
             "files": {k: [["0", "far; away"], ["1", "far; away"], ["2", "2"]] for k in by_hand},
         }  # fmt: skip
@@ -96,6 +98,18 @@ class FakeExplorer:
         }
         answer = {"kind": "levels", "levels": {"name": key, **found, **KNOWN[key]}}
         return SimpleNamespace(answer=answer, done=True, problem="")
+
+    def frontier(self) -> Any:
+        number = {"mean": 2.0, "lower": 1.0, "upper": 3.0}
+        steps = [0] * len(KNOWN)
+        points = [
+            {"steps": steps, "rules": {}, "tau1": {k: 9 * v for k, v in number.items()}, "lost": 0},
+            {"steps": [1, 1, 0], "rules": {"age": "cut(30)"}, "tau1": number, "lost": 0.2},
+        ]
+        answer = {"kind": "frontier", "points": points, "n_plans": 8, "every": True}
+        return SimpleNamespace(
+            answer=answer, last={"frontier": answer}, done=True, stage=2, problem=""
+        )
 
     def wait(self, ready: Any, seconds: float) -> None:
         assert ready()

@@ -50,7 +50,13 @@ GETS = sorted(
         *("/run?path=survey.csv&kind={}", "/beside?one={}&other={}", "/asked/{}", "/runs/{}"),
         *("/events/{}", "/report/{}", "/records/{}", "/download/{}?name=report.html"),
         *("/download/{}?name={}", "/what-if/{}", "/what-if-numbers/{}", "/what-if-waiting/{}"),
-        *("/what-if-frontier/{}", "/what-if-levels/{}", "/what-if-groups/{}", "/static/{}"),
+        *(
+            "/what-if-frontier/{}",
+            "/what-if-levels/{}",
+            "/what-if-groups/{}",
+            "/what-if-candidates/{}",
+            "/static/{}",
+        ),
     }
 )
 FIELDS = ("out", "codebook", "registry", "zeros", "margins", "stratum_sizes", "path", "keys")
@@ -93,7 +99,16 @@ def test_a_form_with_an_odd_path_is_answered(client: Client, path: str) -> None:
         for page in ("/file", "/keys", "/run"):
             answer = client.post(page, form | {field: path})
             assert answer.status_code < 500, (page, field, answer.status_code)
-    acts = ("/cancel/", "/resume/", "/again/", "/what-if-apply/", "/archive/", "/take-back/")
+    acts = (
+        "/cancel/",
+        "/resume/",
+        "/again/",
+        "/what-if-apply/",
+        "/what-if-save/",
+        "/what-if-remove/",
+        "/archive/",
+        "/take-back/",
+    )
     for page in (*acts, "/rename/", "/decide/"):
         answer = client.post(page + written(path), {"name": path})
         assert answer.status_code < 500, (page, answer.status_code)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import unikat
-from unikat.jobs.explore import Counts, Found
+from unikat.jobs.looks import Counts, Found
 from unikat.protection.search import SearchProgress
 from unikat.web.explorer import Answering, Inbox
 from unikat.web.explorers import GONE, STATES, Explorer, Explorers
@@ -64,13 +64,23 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 def asked(id: int, by: str = "a") -> dict[str, Any]:
-    return {"id": id, "ask": "look", "page": by, "steps": [id], "target": "", "key": ""}
+    return {
+        "id": id,
+        "ask": "look",
+        "page": by,
+        "steps": [id],
+        "target": "",
+        "key": "",
+        "besides": {},
+    }
 
 
 def test_a_newer_question_of_the_page_ends_the_older(capsys: pytest.CaptureFixture[str]) -> None:
     inbox = Inbox()
 
-    def look(steps: list[int], target: str, n_states: int | None, between: Any, key: str) -> Any:
+    def look(
+        steps: list[int], target: str, n_states: int | None, between: Any, key: str, _: Any
+    ) -> Any:
         if steps == [2] and n_states is None:
             # While all states are looked at the slider moves again.
             inbox.put(asked(3))

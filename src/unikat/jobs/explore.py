@@ -1,146 +1,56 @@
 """Recodings of an assessment that was loaded, looked at one by one or searched: for the workbench.
 
-Every answer is a dataclass of numbers and texts, which can be written as JSON.
+Answers are those of `jobs.looks`.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
 
 from unikat.data.structure import structure_of
 from unikat.errors import SpecError
+from unikat.jobs.besides import Besides
 from unikat.jobs.levels import KeyGroups, KeyLevels, key_groups, key_levels, rows_of
+from unikat.jobs.looks import Choice, Counts, ExploredKey, Found, Look, Point, Points, Range, Step
 from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
 from unikat.language.levels import FOUND, LevelGroups
 from unikat.protection.by_hand import recode_by_hand
 from unikat.protection.groups import level_names
 from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import KeyRecoding, Recoding, level_counts, recodable, unchanged
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Search, Tell, Value, frontier
+from unikat.protection.search import Plan, Search, Tell, Value, frontier
 from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
 from unikat.report.text.plan_words import key_words
 from unikat.report.text.protection import stopped_early
 from unikat.report.text.track_record import unknown_of_result
-from unikat.risk.estimate import RiskEstimate, Summary
-from unikat.risk.limits import Judged, Reason, judge, smallest
+from unikat.risk.estimate import RiskEstimate
+from unikat.risk.limits import Reason, judge, smallest
 from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.trust import Trust
 
 T = TypeVar("T")
+_Asked: TypeAlias = "tuple[tuple[Choice, ...], tuple[tuple[str, str], ...]]"
+"""Steps of the keys, and what is done besides."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-Choice: TypeAlias = "int | str"
-"""What becomes of a key: the place of a step, or groups made by hand (`language.levels`)."""
 MOST_LOOKS = 64
 """Recodings whose risk by all states is kept."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """A recoding of a key."""
-
-    rule: str
-    """As --recode takes it; empty: the key as it is."""
-    words: str
-    n_groups: int
-    """Levels that are left, none if the key is left out."""
-    lost: float
-    """Share of the key's information that it loses, 0 to 1."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExploredKey:
-    """A key, and what can be done to it."""
-
-    name: str
-    ordered: bool
-    """Its levels are numbers, so that recodings are steps of a slider."""
-    steps: tuple[Step, ...]
-    """From fine to coarse; the first is the key as it is."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Range:
-    """A number with its interval."""
-
-    mean: float
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, found: Summary) -> Range:
-        """Take it from a summary."""
-        return cls(mean=found.mean, lower=found.lower, upper=found.upper)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counts:
-    """What a recoded file itself tells, without a model."""
-
-    n_uniques: int
-    """Sample uniques."""
-    smallest: int
-    """Records in the smallest combination."""
-    groups: KeyGroups | None
-    """Of the key that was asked for."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """The risk after a recoding."""
-
-    steps: tuple[Choice, ...]
-    """Of each key."""
-    rules: dict[str, str]
-    """What is done, by key, as --recode takes it; keys that stay as they are excepted. Groups that
-    no rule makes are `file(KEY-groups.csv)`."""
-    files: dict[str, tuple[tuple[str, str], ...]]
-    """What these files hold: level and group."""
-    tau1: Range
-    tau2: Range
-    n_uniques: int
-    """Sample uniques."""
-    smallest: int
-    """Records in the smallest combination."""
-    lost: float
-    """Share of the information of all keys that is lost."""
-    n_states: int
-    """States of the model that were looked at."""
-    groups: KeyGroups | None = None
-    """Of the key that was asked for."""
-    judged: Judged | None = None
-    """The target and the verdict; None without a target, or until all states were looked at."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """The plan of a search."""
-
-    steps: tuple[int, ...]
-    """Of each key."""
-    early: str
-    """That the search stopped early, and what a better plan would lose at least; else empty."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """A plan of the frontier."""
-
-    steps: tuple[int, ...]
-    rules: dict[str, str]
-    tau1: Range
-    lost: float
+STEP = 0.98
+"""Share of a plan's τ1 that the next one of the frontier has at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,7 +72,12 @@ class Exploration:
     parts: Sequence[Choices] = field(repr=False)
     inside: Path | None = None
     """The folder of the workbench; None: that of the run."""
-    _seen: dict[tuple[Choice, ...], RiskEstimate] = field(default_factory=dict, repr=False)
+    _seen: dict[_Asked, RiskEstimate] = field(default_factory=dict, repr=False)
+    _matched: dict[_Asked, tuple[CorrectMatches, float]] = field(default_factory=dict, repr=False)
+    """With suppressed or perturbed values, and the information lost."""
+    _done: dict[tuple[tuple[str, str], ...], Besides | None] = field(
+        default_factory=dict, repr=False
+    )
 
     @classmethod
     def open(
@@ -200,7 +115,7 @@ class Exploration:
             parts=choices(posterior.table),
         )
         # The first look compiles what it needs.
-        found._seen[(0,) * len(found.parts)] = found._before
+        found._seen[(0,) * len(found.parts), ()] = found._before
         return found
 
     @property
@@ -245,9 +160,18 @@ class Exploration:
         self._check_key(name)
         return key_levels(self._before, name, kind)
 
-    def counts(self, steps: Sequence[Choice], key: str = "") -> Counts:
-        """Tell what the recoded file itself does; arguments as of `look`."""
-        recoding = self._recoding(steps)
+    def counts(
+        self, steps: Sequence[Choice], key: str = "", besides: Mapping[str, str] = NOTHING
+    ) -> Counts | None:
+        """Tell what the recoded file itself does; arguments as of `look`.
+
+        None where values are suppressed or perturbed, which takes as long as a look.
+        """
+        recoding, also = self._recoding(steps), self._besides(besides)
+        if also is not None:
+            if also.changes_values:
+                return None
+            recoding = also.held(recoding)
         table = recoding.table(self.posterior.table)
         return Counts(
             n_uniques=table.n_uniques,
@@ -262,6 +186,7 @@ class Exploration:
         n_states: int | None = None,
         between: Callable[[], None] | None = None,
         key: str = "",
+        besides: Mapping[str, str] = NOTHING,
     ) -> Look:
         """Tell the risk after a recoding.
 
@@ -277,15 +202,22 @@ class Exploration:
             Called now and then; what it raises ends the look.
         key
             Whose groups are told; empty: of none.
+        besides
+            What is sampled, suppressed and perturbed: options of `protect` by name.
 
         Raises
         ------
         SpecError
-            If the target has no known form, a step is none of the key's, or no key is left.
+            If the target or an option has no known form, a step is none of the key's, or no key is
+            left.
         """
         aim = _target(target) if target.strip() else None
-        recoding = self._recoding(steps)
-        found = self._estimate(tuple(steps), n_states, between)
+        recoding, also = self._recoding(steps), self._besides(besides)
+        if also is not None and also.changes_values:
+            return self._look_at_matches(steps, also, aim, n_states, between, key, besides)
+        if also is not None:
+            recoding = also.held(recoding)
+        found = self._estimate((tuple(steps), tuple(besides.items())), recoding, n_states, between)
         # Whatever was asked, these are all states or some of them.
         n_seen = 0 if found.draws is None else found.draws.n_chains * found.draws.n_sweeps
         complete = found.draws is None or n_seen >= self.n_states
@@ -293,6 +225,7 @@ class Exploration:
         if aim is not None and complete:
             value = self.posterior.measured(recoding, aim, self.level, found)
             judged = judge(aim, [value], self.unknown)
+        lost = lost_by(self.posterior.table, recoding)
         return Look(
             steps=tuple(steps),
             rules=_rules(recoding),
@@ -301,11 +234,58 @@ class Exploration:
             tau2=Range.of(found.tau2_shown or found.tau2),
             n_uniques=found.table.n_uniques,
             smallest=int(smallest(found.table)),
-            lost=lost_by(self.posterior.table, recoding),
+            lost=lost if also is None else also.lost(lost),
             n_states=n_seen,
             groups=self._groups(recoding, key, found),
+            bins=found.tau1_bins,
             judged=judged,
         )
+
+    def _look_at_matches(
+        self,
+        steps: Sequence[Choice],
+        also: Besides,
+        aim: Limit | None,
+        n_states: int | None,
+        between: Callable[[], None] | None,
+        key: str,
+        besides: Mapping[str, str],
+    ) -> Look:
+        """Tell the risk of matches with suppressed and perturbed values."""
+        asked = (tuple(steps), tuple(besides.items()))
+        recoding = also.held(self._recoding(steps))
+        complete = n_states is None or n_states >= self.n_states
+        if asked in self._matched:
+            (found, lost), complete = self._matched[asked], True
+        else:
+            states = None if complete else n_states
+            found, lost = also.matches(self.posterior, recoding, self.level, states, between)
+            if complete:
+                _keep(self._matched, asked, (found, lost))
+        judged = None
+        if aim is not None and complete:
+            judged = judge(aim, [found.measured.value(aim)], self.unknown)
+        return Look(
+            steps=tuple(steps),
+            rules=_rules(recoding),
+            files=self._files(recoding),
+            tau1=Range.of(found.tau1),
+            tau2=Range.of(found.tau2),
+            n_uniques=found.n_uniques,
+            smallest=found.smallest,
+            lost=lost,
+            n_states=self.n_states if complete else n_states or 0,
+            groups=self._groups(recoding, key),
+            bins=found.tau1_bins,
+            judged=judged,
+        )
+
+    def _besides(self, texts: Mapping[str, str]) -> Besides | None:
+        asked = tuple(texts.items())
+        if asked not in self._done:
+            found = Besides.of(texts, Path(self.folder, SPEC), self.inside, self.posterior)
+            _keep(self._done, asked, found)
+        return self._done[asked]
 
     def find(
         self,
@@ -341,26 +321,48 @@ class Exploration:
         return Found(steps=search.place(plan.recoding), early=early)
 
     def frontier(
-        self, between: Callable[[], None] | None = None, tell: Tell | None = None
-    ) -> tuple[Point, ...]:
-        """Find plans of falling τ1, each of which loses least for its τ1; by all states."""
+        self,
+        between: Callable[[], None] | None = None,
+        tell: Tell | None = None,
+        early: Callable[[Points], None] | None = None,
+    ) -> Points:
+        """Find every plan that no other beats in τ1 and in what it costs; by all states.
+
+        Parameters
+        ----------
+        between, tell
+            As of `find`.
+        early
+            Given the same by few states, before each plan is looked at by all.
+        """
 
         def quick(recoding: Recoding) -> Value:
             found = self.posterior.tau1(recoding)
             return Value(found, found)
 
-        search = Search.of(self.parts, _interrupted(quick, between), tell=tell)
-        plans = frontier(search, None).plans
-        look = _interrupted(lambda one: self.posterior.what_if(one, self.level), between)
-        return tuple(
-            Point(
-                steps=search.place(plan.recoding),
-                rules=_rules(plan.recoding),
-                tau1=Range.of(risk.tau1_shown or risk.tau1),
-                lost=plan.lost,
+        def points(plans: Sequence[tuple[Plan, Range]]) -> Points:
+            return Points(
+                points=tuple(
+                    Point(
+                        steps=search.place(plan.recoding),
+                        rules=_rules(plan.recoding),
+                        tau1=tau1,
+                        lost=plan.lost,
+                    )
+                    for plan, tau1 in plans
+                ),
+                n_plans=int(search.lost.size),
+                every=found.complete,
             )
-            for plan, risk in closer_look(plans, None, look)
-        )
+
+        search = Search.of(self.parts, _interrupted(quick, between), tell=tell)
+        found = frontier(search, None, step=STEP)
+        if early is not None:
+            few = [(one, Range.at(one.value.tau1)) for one in found.plans]
+            early(points(few))
+        look = _interrupted(lambda one: self.posterior.what_if(one, self.level), between)
+        every = closer_look(found.plans, None, look, tell, most=len(found.plans))
+        return points([(plan, Range.of(risk.tau1_shown or risk.tau1)) for plan, risk in every])
 
     @cached_property
     def _before(self) -> RiskEstimate:
@@ -407,17 +409,25 @@ class Exploration:
         return {one.name: rows_of(one, level_names(key)) for one, key in keys if _is_by_hand(one)}
 
     def _estimate(
-        self, steps: tuple[Choice, ...], n_states: int | None, between: Callable[[], None] | None
+        self,
+        asked: _Asked,
+        recoding: Recoding,
+        n_states: int | None,
+        between: Callable[[], None] | None,
     ) -> RiskEstimate:
-        if steps in self._seen:
-            return self._seen[steps]
-        recoding = self._recoding(steps)
+        if asked in self._seen:
+            return self._seen[asked]
         found = self.posterior.estimate(recoding, self.level, n_states=n_states, between=between)
         if n_states is None:
-            if len(self._seen) >= MOST_LOOKS:
-                del self._seen[next(iter(self._seen))]
-            self._seen[steps] = found
+            _keep(self._seen, asked, found)
         return found
+
+
+def _keep(kept: dict[Any, T], asked: Any, found: T) -> None:
+    """Keep an answer; the first of many goes."""
+    if len(kept) >= MOST_LOOKS:
+        del kept[next(iter(kept))]
+    kept[asked] = found
 
 
 def _asked(folder: str | os.PathLike[str], target: str, inside: Path | None) -> ProtectionSpec:

@@ -234,6 +234,9 @@ class CorrectMatches:
     """Expected number of correct matches."""
     ignored: tuple[str, ...] = ()
     """Perturbed keys that the intruder leaves out who expects most correct matches."""
+    tau1_bins: tuple[tuple[float, float, float], ...] = ()
+    """Lower end, upper end and probability of each bar of a picture of τ1; none where it is known.
+    """
 
     @property
     def measured(self) -> Measured:
@@ -285,6 +288,7 @@ def most_matches(
             tau1=_larger(best.tau1, found.tau1),
             tau2=_larger(best.tau2, found.tau2),
             ignored=ignored if more else best.ignored,
+            tau1_bins=max(best, found, key=lambda one: one.tau1.mean).tau1_bins,
         )
     return best
 
@@ -351,8 +355,9 @@ def correct_matches(
     if posterior.states and len(patterns):
         found = posterior.moments(recoding, table, patterns, frequency, n_states)
         law = Law([State(one.r1[certain], one.cumulants) for one in found])
-        tau1, tau2 = law.tau1(level), law.tau2(level)
+        tau1, tau2, bars = law.tau1(level), law.tau2(level), law.bins()
     else:
+        bars = ()
         # Nobody is unobserved; or no record was alone, and more persons than records share a cell.
         tau1 = known(float(certain.sum()), level)
         tau2 = known(float((1.0 / frequency).sum()), level)
@@ -362,6 +367,7 @@ def correct_matches(
         n_true=int(shows.sum()),
         tau1=tau1,
         tau2=tau2,
+        tau1_bins=bars,
     )
 
 

@@ -479,15 +479,21 @@ class Frontier(NamedTuple):
     """What loses least and reaches the target; None if nothing does."""
     n_looked_at: int
     """Plans whose risk was computed."""
+    complete: bool
+    """Whether no look was spared: of each limit of τ1 the cheapest plan is there."""
 
 
 def frontier(
-    search: Search, goal: Goal | None, tau1: Callable[[Recoding], float] | None = None
+    search: Search,
+    goal: Goal | None,
+    tau1: Callable[[Recoding], float] | None = None,
+    *,
+    step: float = 0.5,
 ) -> Frontier:
     """Find plans of falling τ1 that no other beats, and the plan that reaches the goal.
 
-    The limits of τ1 are halved from that of the file as it is, down to half a record. Every plan
-    that was looked at on the way counts, also one that missed its limit by little.
+    The limits of τ1 fall from that of the file as it is, down to half a record. Every plan that was
+    looked at on the way counts, also one that missed its limit by little.
 
     Parameters
     ----------
@@ -497,6 +503,9 @@ def frontier(
         What the protected file has to reach; None: the plans of falling τ1 alone.
     tau1
         Tells τ1 of a recoding, if the search does not.
+    step
+        A limit as a share of the τ1 of the plan before, below 1. Near 1 every plan is found that no
+        other beats by more than that, unless the looks are used up (`Frontier.complete`).
     """
 
     def by_tau1_alone(recoding: Recoding) -> Value:
@@ -515,13 +524,15 @@ def frontier(
         for place, value in search.seen.items()
         if not math.isnan(value.tau1)
     }
-    whole = tuple(0 for _ in search.axes)
-    limit = by_tau1.value(whole).tau1 / 2.0
+    whole, complete = tuple(0 for _ in search.axes), True
+    limit = step * by_tau1.value(whole).tau1
     while limit >= 0.5:
         plan = by_tau1.best(Limit("tau1_estimate", limit))
+        complete = complete and by_tau1.least is None
         if plan is None:
             break
-        limit = min(limit, plan.value.tau1) / 2.0
+        # Once looks are spared, each limit costs more of them.
+        limit = (step if complete else min(step, 0.5)) * min(limit, plan.value.tau1)
     if reached is not None:
         tau1_of_it = by_tau1.value(search.place(reached.recoding)).tau1
         reached = replace(reached, value=Value(reached.value.measure, tau1_of_it))
@@ -529,7 +540,7 @@ def frontier(
     if reached is not None:
         found.insert(0, reached)
     n_looked_at = len({*search.seen, *by_tau1.seen})
-    return Frontier(undominated(found), reached, n_looked_at)
+    return Frontier(undominated(found), reached, n_looked_at, complete)
 
 
 def undominated(plans: Sequence[Plan], chosen: Plan | None = None) -> list[Plan]:

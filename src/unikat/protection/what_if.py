@@ -34,12 +34,7 @@ from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
 from unikat.risk.by_class import probabilities
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
-from unikat.risk.exposure import (
-    EqualChances,
-    Look,
-    exposure_of,
-    fitted_table,
-)
+from unikat.risk.exposure import EqualChances, Look, exposure_of, fitted_table
 from unikat.risk.law import Moments, State, moments, others, smallest_at_least
 from unikat.risk.limits import Measured, smallest
 from unikat.risk.measures import TAUS, RiskMeasures
@@ -72,6 +67,8 @@ class Posterior:
     """Of each chain; none where the file itself tells the risk."""
     stop_reason: str = "converged"
     """Of the fit: states of chains that have not converged tell no more than these."""
+    between: Callable[[], None] | None = field(default=None, repr=False)
+    """Called before a state is looked at; what it raises ends the look."""
 
     @classmethod
     def of(
@@ -427,6 +424,8 @@ class Posterior:
             n_taken = min(n_states, len(every))
             taken = tuple(np.linspace(0, len(every) - 1, n_taken).round().astype(int).tolist())
         for at in taken:
+            if self.between is not None:
+                self.between()
             yield Look(every[at][0], model, every[at][1], self.data)
 
     def margin_risk(

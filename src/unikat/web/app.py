@@ -14,7 +14,19 @@ from starlette.routing import Route
 
 from unikat.errors import UnikatError
 from unikat.web.folder import Folder
-from unikat.web.pages import columns, file, files, keys, levels, records, run, runs, start, what_if
+from unikat.web.pages import (
+    columns,
+    file,
+    files,
+    keys,
+    levels,
+    plans,
+    records,
+    run,
+    runs,
+    start,
+    what_if,
+)
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
@@ -102,7 +114,10 @@ def _routes() -> list[Route]:
         Route("/what-if/{id:path}", what_if.show),
         Route("/what-if-numbers/{id:path}", what_if.numbers),
         Route("/what-if-waiting/{id:path}", what_if.waiting),
-        Route("/what-if-frontier/{id:path}", what_if.frontier),
+        Route("/what-if-frontier/{id:path}", plans.frontier),
+        Route("/what-if-candidates/{id:path}", plans.candidates),
+        Route("/what-if-save/{id:path}", _with_form(what_if.save), methods=["POST"]),
+        Route("/what-if-remove/{id:path}", _with_form(what_if.remove), methods=["POST"]),
         Route("/what-if-levels/{id:path}", levels.show),
         Route("/what-if-groups/{id:path}", what_if.groups),
         Route("/what-if-apply/{id:path}", _with_form(what_if.apply), methods=["POST"]),

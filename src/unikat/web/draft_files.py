@@ -40,10 +40,7 @@ class DraftFiles:
         What somebody else may have written is not read, and no address, query or cluster is taken
         from a file.
         """
-        try:
-            found = self._content(self._place(path))
-        except (OSError, ValueError, UnikatError):
-            return None
+        found = read_private(self._place(path))
         if not isinstance(found, dict) or (found.get("schema"), found.get("path")) != (
             SCHEMA,
             path,
@@ -55,11 +52,11 @@ class DraftFiles:
         return Draft(
             path=path,
             kind=kind,
-            values=_known(_texts(found.get("values")), kind),
+            values=_known(texts(found.get("values")), kind),
             keys=tuple(map(str, keys)) if isinstance(keys, list) else (),
-            groupings=_texts(found.get("groupings")),
+            groupings=texts(found.get("groupings")),
             of_keys={
-                str(name): _texts(texts)
+                str(name): texts(texts)
                 for name, texts in (of_keys if isinstance(of_keys, dict) else {}).items()
                 if name in fields_on("key", kind)
             },
@@ -68,8 +65,6 @@ class DraftFiles:
 
     def write(self, draft: Draft) -> str:
         """Keep a draft; return why it could not be kept, empty if it was."""
-        from unikat.files.writing import replace_file
-
         values = {name: text for name, text in draft.values.items() if name not in SECRETS}
         content = {
             "schema": SCHEMA,
@@ -81,23 +76,16 @@ class DraftFiles:
             "of_keys": {name: dict(texts) for name, texts in draft.of_keys.items()},
             "rules": draft.rules,
         }
-        place = self._place(draft.path)
-        try:
-            place.parent.mkdir(mode=0o700, exist_ok=True)
-            if place.parent.is_symlink():
-                return f"{DRAFTS} is a link"
-            replace_file(place, json.dumps(content, ensure_ascii=True, indent=1).encode())
-        except OSError as error:
-            return why(error)
-        except OutputError as error:
-            return str(error)
-        return ""
+        return write_private(self._place(draft.path), content)
 
     def _place(self, path: str) -> Path:
         name = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         return self.folder.root / DRAFTS / f"{name}.json"
 
-    def _content(self, place: Path) -> Any:
+
+def read_private(place: Path) -> Any:
+    """Return the JSON of a file that nobody else may have written; None if there is none such."""
+    try:
         if place.parent.is_symlink():
             return None
         handle = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
@@ -107,9 +95,27 @@ class DraftFiles:
             if not ours or seen.st_mode & 0o022 or seen.st_size > MOST_BYTES:
                 return None
             return parse_json(file.read(MOST_BYTES))
+    except (OSError, ValueError, UnikatError):
+        return None
 
 
-def _texts(value: Any) -> dict[str, str]:
+def write_private(place: Path, content: Any) -> str:
+    """Write JSON that its owner alone can read; return why it could not be, empty if it was."""
+    from unikat.files.writing import replace_file
+
+    try:
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        if place.parent.is_symlink():
+            return f"{DRAFTS} is a link"
+        replace_file(place, json.dumps(content, ensure_ascii=True, indent=1).encode())
+    except OSError as error:
+        return why(error)
+    except OutputError as error:
+        return str(error)
+    return ""
+
+
+def texts(value: Any) -> dict[str, str]:
     """Return the texts of a table by name; what is none is left out."""
     pairs = value.items() if isinstance(value, dict) else ()
     return {str(name): text for name, text in pairs if isinstance(text, str)}

@@ -4,10 +4,10 @@ Questions and answers are lines of JSON on its standard streams. It ends when it
 
 | question | answers, by their `kind` |
 |---|---|
-| `ask: look`, with `page`, `steps`, `target`, `key` | `counts`, `look` by some states, by all |
+| `ask: look`, with `page`, `steps`, `target`, `key`, `besides` | `counts`, `look` by few, by all |
 | `ask: levels`, with `key` and `kind` | `levels` |
 | `ask: find`, with `target` | `searching` now and then, then `found` |
-| `ask: frontier` | `searching` now and then, then `frontier` |
+| `ask: frontier` | `searching` now and then, `frontier` by few states, then by all |
 
 Each has an `id`, which its answers repeat. A question is answered by `obsolete` if the same page
 has asked another one of its kind since, and by `problem` if it has no answer. Looks go first, also
@@ -124,8 +124,9 @@ class Answering:
 
     def count(self, question: dict[str, Any]) -> None:
         """Answer a look with what the recoded file itself tells."""
-        counts = self._exploration.counts(question["steps"], question["key"])
-        _say(question, "counts", look=asdict(counts))
+        counts = self._exploration.counts(question["steps"], question["key"], question["besides"])
+        if counts is not None:
+            _say(question, "counts", look=asdict(counts))
         question["counted"] = True
 
     def _look(self, question: dict[str, Any], check: Any) -> None:
@@ -135,7 +136,12 @@ class Answering:
         check()
         for n_states in (FEW, None) if n_all > FEW else (None,):
             found = self._exploration.look(
-                question["steps"], question["target"], n_states, check, question["key"]
+                question["steps"],
+                question["target"],
+                n_states,
+                check,
+                question["key"],
+                question["besides"],
             )
             complete = n_states is None or found.n_states in (0, n_all)
             _say(question, "look", look=asdict(found), complete=complete)
@@ -162,8 +168,11 @@ class Answering:
             found = self._exploration.find(question["target"], between, tell)
             _say(question, "found", steps=found.steps, early=found.early)
         else:
-            points = [asdict(point) for point in self._exploration.frontier(between, tell)]
-            _say(question, "frontier", points=points)
+
+            def early(points: Any) -> None:
+                _say(question, "frontier", **asdict(points), complete=False)
+
+            _say(question, "frontier", **asdict(self._exploration.frontier(between, tell, early)))
 
 
 def main(folder: Path, inside: Path) -> None:

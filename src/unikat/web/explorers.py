@@ -8,9 +8,10 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from unikat.errors import why
@@ -18,6 +19,7 @@ from unikat.files.json import parse_json
 
 Choice: TypeAlias = "int | str"
 """A step of a key, or groups of its levels as `language.levels` writes them."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
 STATES = "states.checkpoint"
 """File of a run in which its states are kept."""
 MOST = 2
@@ -38,6 +40,8 @@ class Question:
     asked: dict[str, Any]
     answer: dict[str, Any] | None = None
     """The last answer, as the process wrote it."""
+    last: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The last answer of each kind."""
     stage: int = 0
     """Answers so far; of a look the first are the counts."""
     done: bool = False
@@ -81,19 +85,32 @@ class Explorer:
             return
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def look(self, page: str, steps: Sequence[Choice], target: str, key: str = "") -> Question:
+    def look(
+        self,
+        page: str,
+        steps: Sequence[Choice],
+        target: str,
+        key: str = "",
+        besides: Mapping[str, str] = NOTHING,
+    ) -> Question:
         """Ask for the risk after a recoding; what the page has asked before is then obsolete.
 
         A step of each key, or groups made by hand; of a key the risk of its groups is told, too.
+        `besides`: what else is done, as options of `protect`.
         """
-        return self._ask(f"look {page}", **_looked(page, steps, target, key))
+        return self._ask(f"look {page}", **_looked(page, steps, target, key, besides))
 
     def asked(
-        self, page: str, steps: Sequence[Choice], target: str, key: str = ""
+        self,
+        page: str,
+        steps: Sequence[Choice],
+        target: str,
+        key: str = "",
+        besides: Mapping[str, str] = NOTHING,
     ) -> Question | None:
         """Return what a page has asked last, if it is this look."""
         last = self._last.get(f"look {page}")
-        same = last is not None and last.asked == _looked(page, steps, target, key)
+        same = last is not None and last.asked == _looked(page, steps, target, key, besides)
         return last if same else None
 
     def levels(self, key: str, kind: str) -> Question:
@@ -178,6 +195,7 @@ class Explorer:
                 case kind:
                     question = self._open[event["id"]]
                     question.answer, question.stage = event, question.stage + 1
+                    question.last[kind] = event
                     question.done = kind not in ("searching", "counts") and event.get(
                         "complete", True
                     )
@@ -198,8 +216,11 @@ class Explorer:
         question.answer, question.done = {"kind": "problem", "text": text}, True
 
 
-def _looked(page: str, steps: Sequence[Choice], target: str, key: str) -> dict[str, Any]:
-    return {"ask": "look", "page": page, "steps": list(steps), "target": target, "key": key}
+def _looked(
+    page: str, steps: Sequence[Choice], target: str, key: str, besides: Mapping[str, str]
+) -> dict[str, Any]:
+    asked = {"ask": "look", "page": page, "steps": list(steps), "target": target, "key": key}
+    return asked | {"besides": dict(besides)}
 
 
 @dataclass(kw_only=True)

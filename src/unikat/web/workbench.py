@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from unikat.errors import UnikatError
 from unikat.web.archive import Archive
+from unikat.web.candidates import Candidates
 from unikat.web.draft_files import DraftFiles
 from unikat.web.drafts import Draft
 from unikat.web.explorers import Explorers
@@ -83,6 +84,7 @@ class Workbench:
     folder: Folder
     runs: Runs
     archive: Archive
+    candidates: Candidates
     pages: Pages
     explorers: Explorers
     read_only: bool
@@ -107,6 +109,7 @@ class Workbench:
             folder=folder,
             runs=runs,
             archive=Archive(folder, runs),
+            candidates=Candidates(folder),
             _files=DraftFiles(folder),
             pages=Pages(base, read_only=read_only),
             read_only=read_only,

@@ -14,13 +14,14 @@ from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
 from unikat.web.pages.keys import KeysPage
 from unikat.web.pages.levels import Editor, LevelsPage
+from unikat.web.pages.plans import Beside, Frontier
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
 from unikat.web.pages.start import Command, StartPage
 from unikat.web.pages.template import environment
-from unikat.web.pages.what_if import Frontier, Numbers, Waiting, WhatIfPage
+from unikat.web.pages.what_if import Numbers, Waiting, WhatIfPage
 
 PAGES = [
     ("asked.html.j2", AskedPage),
@@ -46,6 +47,7 @@ PAGES = [
     ("start.html.j2", StartPage),
     ("suggested.html.j2", Suggested),
     ("what-if.html.j2", WhatIfPage),
+    ("what-if-candidates.html.j2", Beside),
     ("what-if-frontier.html.j2", Frontier),
     ("what-if-levels.html.j2", LevelsPage),
     ("what-if-numbers.html.j2", Numbers),

@@ -78,6 +78,7 @@ class RiskFacts:
             smallest=int(smallest(table)),
             tau1=found.tau1,
             tau2=found.tau2,
+            tau1_bins=found.tau1_bins,
         )
 
 

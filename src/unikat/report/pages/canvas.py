@@ -261,14 +261,17 @@ class Canvas:
         )
 
     def link(self, address: str, place: tuple[float, float], words: str, *, here: bool) -> None:
-        """Add a point that leads to a page; its area is larger than what is seen."""
+        """Add a point that leads to a page; its area is larger than what is seen.
+
+        It is no stop of the keyboard: there may be a hundred, so a list beside them has them, too.
+        """
         x, y = place
         current = ' aria-current="true"' if here else ""
         self.parts.append(
-            f'<a href="{escape(address)}" aria-label="{escape(words)}"{current}>'
-            f'<circle class="aim" cx="{x:.1f}" cy="{y:.1f}" r="14"/>'
-            f'<circle class="{"bar-mid" if here else "bar"}" cx="{x:.1f}" cy="{y:.1f}" '
-            f'r="{7 if here else 5}"/>{_tip(words)}</a>'
+            f'<a href="{escape(address)}" aria-label="{escape(words)}" tabindex="-1"{current}>'
+            f'<circle class="aim" cx="{x:.1f}" cy="{y:.1f}" r="12"/>'
+            f'<circle class="{"bar" if here else "bar-mid"}" cx="{x:.1f}" cy="{y:.1f}" '
+            f'r="{6 if here else 3.5}"/>{_tip(words)}</a>'
         )
 
     def path(self, points: Sequence[tuple[float, float]], kind: str, title: str) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from unikat.report.facts.protection import RiskFacts
-from unikat.report.pages.canvas import Canvas, Drawing, drawing
+from unikat.report.facts.protection import ProtectionSummary
+from unikat.report.pages.canvas import Drawing
+from unikat.report.pages.release_figures import Side, posteriors
 from unikat.report.pages.template import fill
 from unikat.report.text.committee import SIGNED, Facts, Told, told
-from unikat.report.text.numbers import estimated
 from unikat.report.text.words import say
 from unikat.spec.provenance import Provenance
 
@@ -40,7 +40,7 @@ def render(found: Facts) -> str:
     context = CommitteePage(
         title=content.title,
         told=content,
-        picture=posteriors(content.sides, content.risks) if content.risks else None,
+        picture=sides_drawn(content, found) if content.risks else None,
         bars=[
             (bars(row.shares.before), bars([share for _, share in row.shares.after]))
             for row in content.keys
@@ -49,6 +49,14 @@ def render(found: Facts) -> str:
         provenance=found.provenance,
     )
     return fill("committee.html.j2", context)
+
+
+def sides_drawn(content: Told, found: Facts) -> Drawing:
+    """Draw τ1 at each side, with the limit where it is of all keys."""
+    pairs = zip(content.sides, content.risks, strict=True)
+    sides = [Side(name, one.tau1, one.tau1_bins) for name, one in pairs]
+    of_all = isinstance(found, ProtectionSummary) and found.target
+    return posteriors(sides, of_all.limit if of_all else None)
 
 
 def bars(shares: Sequence[float]) -> Markup:
@@ -69,32 +77,3 @@ def bars(shares: Sequence[float]) -> Markup:
         f'<svg class="unikat bars" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" aria-hidden="true">'
         f"{drawn}</svg>"
     )
-
-
-@drawing
-def posteriors(canvas: Canvas, sides: Sequence[str], risks: Sequence[RiskFacts]) -> None:
-    """Draw the posterior distribution of τ1 at each side, one below the other on one scale."""
-    most = max(max(one.tau1.upper, *(high for _, high, _ in one.tau1_bins), 1.0) for one in risks)
-    canvas.inset()
-    canvas.x_range = (0.0, 1.04 * most)
-    said = []
-    for side, one in zip(sides, risks, strict=True):
-        words = f"{side}: {estimated(one.tau1.mean, one.tau1)}"
-        said.append(f"{words}.")
-        canvas.words(words, "strong", canvas.left, "start")
-        canvas.cursor += 6
-        canvas.area(58)
-        canvas.y_range = (0.0, max((share for *_, share in one.tau1_bins), default=1.0))
-        for low, high, share in one.tau1_bins:
-            x, y = canvas.x(max(low, 0.0)), canvas.y(share)
-            inside = one.tau1.lower - 0.5 <= (low + high) / 2 <= one.tau1.upper + 0.5
-            box = (x, y, canvas.x(high) - x - 0.6, canvas.bottom - y)
-            canvas.rect(box, "bar" if inside else "bar-faint")
-        if not one.tau1_bins:
-            values = (one.tau1.lower, one.tau1.mean, one.tau1.upper)
-            canvas.interval(values, canvas.bottom - 14, words, ("bar-faint", "bar"))
-        canvas.line((canvas.left, canvas.bottom), (canvas.right, canvas.bottom), "axis")
-        canvas.cursor += 16
-    canvas.describe(say("committee.picture"), said)
-    canvas.bottom = canvas.cursor - 16
-    canvas.x_axis(canvas.x_ticks(8), say("figures.τ1"))

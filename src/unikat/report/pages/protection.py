@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import ProtectionSummary
-from unikat.report.pages.canvas import Canvas, Drawing, drawing, line_height, tick_text
+from unikat.report.pages.canvas import Drawing
+from unikat.report.pages.release_figures import Point, Side, frontier, posteriors
 from unikat.report.pages.template import fill
 from unikat.report.text.columns import column_rows
 from unikat.report.text.numeric import linkage_rows, numeric_rows
@@ -26,7 +26,6 @@ from unikat.report.text.protection import (
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText
 from unikat.report.text.words import say
-from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.provenance import Provenance
 
@@ -40,6 +39,8 @@ class ProtectionPage:
     """On the target; None if there is none."""
     summary: ProtectionSummary
     """The content of `protect.json`."""
+    picture: Drawing
+    """τ1 before and as it is released."""
     frontier: Drawing
     plans: Sequence[tuple[str, ...]]
     """Rows of the table of plans."""
@@ -88,7 +89,8 @@ def render(summary: ProtectionSummary) -> str:
         ),
         verdict=verdict,
         summary=summary,
-        frontier=frontier(summary),
+        picture=_before_and_after(summary),
+        frontier=_frontier(summary),
         plans=plan_rows(summary)[1:],
         lead=" ".join(said[place] for place in LEAD if place in said),
         stages=[say(f"pages.side.{stage}", beyond=beyond(summary)) for stage, _ in sides],
@@ -105,17 +107,18 @@ def render(summary: ProtectionSummary) -> str:
     return fill("protection.html.j2", context)
 
 
-_MARKS = (0, *(part * 10**power for power in range(9) for part in (1, 2, 5)))
+def _before_and_after(found: ProtectionSummary) -> Drawing:
+    """Draw τ1 of the file as it was and as it is released, with the limit."""
+    risks = [("before", found.before), ("after", found.after)]
+    sides = [Side(say(f"committee.{one}"), risk.tau1, risk.tau1_bins) for one, risk in risks]
+    return posteriors(sides, None if found.target is None else found.target.limit)
 
 
-@drawing
-def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
-    """Draw τ1 of every plan with its interval against the information lost, and the target.
-
-    Equal steps up are about equal factors, so that small numbers are seen beside large ones.
-    """
+def _frontier(found: ProtectionSummary) -> Drawing:
+    """Draw the plans, what was released in full colour."""
+    chosen = say("figures.plans.chosen")
     points = [
-        (
+        Point(
             say(
                 f"figures.plans.{'chosen_plan' if plan.chosen else 'plan'}",
                 lost=plan.lost,
@@ -123,53 +126,13 @@ def frontier(canvas: Canvas, found: ProtectionSummary) -> None:
             ),
             plan.lost,
             plan.risk.tau1,
-            plan.chosen,
+            chosen if plan.chosen and found.released is None else "",
+            beaten=plan.perturb is not None or plan.suppress is not None,
         )
         for plan in found.plans
     ]
     if found.released is not None:
         words = say("figures.plans.chosen_plan", lost=found.lost, plan=beyond(found))
-        points = [(*one[:3], False) for one in points]
-        points.append((words, found.lost, found.released.tau1, True))
-    limit = None if found.target is None else Limit.of(found.target.limit)
-    bound = limit.bound if limit is not None and limit.plain.startswith("tau1") else None
-    most = max([tau1.upper for _, _, tau1, _ in points] + [bound or 0.0, 1.0])
-    marks = [mark for mark in _MARKS if mark <= 1.05 * most]
-    canvas.y_margin(marks)
-    canvas.left += 12
-    canvas.right -= 16
-    canvas.words(say("figures.plans.tau1", level=found.level), "caption", 0.0, "start")
-    canvas.cursor += 8
-    canvas.area(260)
-    canvas.y_range = (0.0, math.log1p(1.05 * most))
-    canvas.x_range = (0.0, 100.0 * max(1.02 * max(lost for _, lost, _, _ in points), 0.01))
-    last = math.inf
-    for mark in marks:
-        height = canvas.y(math.log1p(mark))
-        canvas.line((canvas.left, height), (canvas.right, height), "grid")
-        if last - height >= line_height("label"):
-            canvas.text(canvas.left - 7, height + 4, tick_text(mark), anchor="end")
-            last = height
-    said = []
-    if bound is not None and limit is not None:
-        height = canvas.y(math.log1p(bound))
-        canvas.line((canvas.left, height), (canvas.right, height), "mark")
-        which = "interval" if limit.of_interval else "estimate"
-        words = say(f"figures.plans.target_{which}", bound=tick_text(bound))
-        canvas.text(canvas.right, height - 5, words, anchor="end", kind="tiny")
-        said.append(f"{words}.")
-    for words, lost, tau1, chosen in sorted(points, key=lambda point: point[3]):
-        tip = say("figures.plans.tip", words=words, tau1=tau1)
-        x = canvas.x(100.0 * lost)
-        low, middle, high = (
-            canvas.y(math.log1p(value)) for value in (tau1.lower, tau1.mean, tau1.upper)
-        )
-        canvas.rect(
-            (x - 2.0, high, 4.0, max(low - high, 1.0)), "bar-mid" if chosen else "bar-faint", tip
-        )
-        canvas.dot((x, middle), 6.0 if chosen else 3.5, "bar" if chosen else "bar-mid", tip)
-        if chosen:
-            canvas.text(x + 9, middle + 4, say("figures.plans.chosen"), anchor="start", kind="tiny")
-        said.append(f"{tip}.")
-    canvas.describe(say("figures.plans.title"), said)
-    canvas.x_axis(canvas.x_ticks(6), say("figures.plans.axis"))
+        points.append(Point(words, found.lost, found.released.tau1, chosen, beaten=True))
+    limit = None if found.target is None else found.target.limit
+    return frontier(points, found.level, limit)

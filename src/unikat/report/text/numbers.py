@@ -24,6 +24,14 @@ class Ends(Protocol):
         """Its upper end."""
 
 
+class Estimated(Ends, Protocol):
+    """A number with its interval."""
+
+    @property
+    def mean(self) -> float:
+        """The number."""
+
+
 def number(value: float) -> str:
     """Write a number as a reader wants it: whole from 10 on, one digit below.
 

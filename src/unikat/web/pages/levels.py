@@ -24,16 +24,8 @@ from unikat.spec.level_kinds import SYSTEMS
 from unikat.web.explorers import Choice, Question
 from unikat.web.folder import NotInFolderError
 from unikat.web.pages.pictures import few
-from unikat.web.pages.what_if import (
-    LEVELS,
-    LONGEST,
-    State,
-    filled,
-    first_numbers,
-    numbers_of,
-    risk_words,
-    seen_in,
-)
+from unikat.web.pages.what_if import first_numbers, numbers_of, risk_words
+from unikat.web.pages.what_if_state import LEVELS, LONGEST, State, filled, seen_in
 from unikat.web.workbench import Nav, is_part
 
 MOST_UNDONE = 20

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -176,38 +175,3 @@ def settling(canvas: Canvas, points: Sequence[tuple[int, float, float, float]]) 
         places = [(canvas.x(point[0]), canvas.y(point[line])) for point in points]
         canvas.path(places, f"chain chain-0 {kind}", "")
     canvas.x_axis(canvas.x_ticks(5, whole=True), "sweeps of each chain")
-
-
-@drawing
-def frontier_plot(
-    canvas: Canvas, points: Sequence[tuple[str, str, Mapping[str, Any], bool]]
-) -> None:
-    """Draw τ1 of plans against the information lost; each point leads to its plan.
-
-    Each of the points is an address, words, a plan as `Point` has it, and whether it is current.
-    """
-    canvas.role = "group"
-    canvas.describe("Plans by information lost and τ1", [f"{words}." for _, words, _, _ in points])
-    most = max((one["tau1"]["upper"] for _, _, one, _ in points), default=1.0) or 1.0
-    canvas.y_range = (0.0, 1.08 * most)
-    marks = ticks(*canvas.y_range, 5)
-    canvas.y_margin(marks)
-    canvas.left += 12
-    canvas.right -= 16
-    canvas.words("τ1, with its interval", "caption", 0.0, "start")
-    canvas.cursor += 8
-    canvas.area(230)
-    most_lost = max((one["lost"] for _, _, one, _ in points), default=0.0)
-    canvas.x_range = (0.0, 100.0 * max(most_lost, 0.01))
-    canvas.y_axis(marks)
-    places = [
-        (canvas.x(100.0 * one["lost"]), canvas.y(one["tau1"]["mean"])) for _, _, one, _ in points
-    ]
-    for start, end in pairwise(places):
-        canvas.line(start, end, "axis")
-    for (address, words, one, here), place in zip(points, places, strict=True):
-        tau1 = one["tau1"]
-        ends = canvas.y(tau1["lower"]), canvas.y(tau1["upper"])
-        canvas.line((place[0], ends[0]), (place[0], ends[1]), "axis")
-        canvas.link(address, place, words, here=here)
-    canvas.x_axis(canvas.x_ticks(6), "information lost, %")

@@ -92,7 +92,11 @@ def show(request: Request) -> Response:
 def rename(request: Request) -> Response:
     """Give a run another name."""
     bench, id = workbench_of(request), request.path_params["id"]
-    return _moved(bench, lambda: bench.archive.rename(id, request.state.form.get("name", "")))
+
+    def move() -> None:
+        bench.candidates.rename(id, bench.archive.rename(id, request.state.form.get("name", "")))
+
+    return _moved(bench, move)
 
 
 def archive(request: Request) -> Response:

@@ -12,9 +12,9 @@ import io
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -23,51 +23,35 @@ from starlette.responses import Response
 
 from unikat.errors import SpecError, UnikatError
 from unikat.spec.kinds import ASSESS, PROTECT
-from unikat.web.explorers import STATES, Choice, Explorer, Question
+from unikat.web.drafts import flag_of
+from unikat.web.explorers import STATES, Explorer, Question
 from unikat.web.folder import NotInFolderError
+from unikat.web.pages.plans import candidates_part, frontier_part, plan_at, searched
+from unikat.web.pages.what_if_state import (
+    BESIDES,
+    LONGEST,
+    Control,
+    State,
+    ends,
+    filled,
+    folder_of,
+    limit_of,
+    seen_in,
+)
 from unikat.web.runs import Run
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
 if TYPE_CHECKING:
+    from unikat.report.pages.canvas import Drawing
     from unikat.report.text.verdict import VerdictText
 
 PATIENCE = 1.0
 """Seconds that a page waits for the numbers of all states; a part of it then asks for them."""
-LONGEST = 120.0
 SOON = 0.1
 """Seconds after which counts are shown by themselves."""
-KEY, LEVELS = "key:", "levels:"
-"""Beginnings of the names of fields that hold the step of a key, or its groups made by hand."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Control:
-    """A slider or a choice."""
-
-    id: str
-    name: str
-    ordered: bool
-    steps: Sequence[Mapping[str, Any]]
-    """As `Step` has them."""
-    at: int
-    by_hand: str
-    """Its groups, where they were made by hand; then it has no step."""
-    edit: str
-    """Address of its levels."""
-    back: str
-    """Address of this page with the key as it is."""
-
-    @property
-    def labels(self) -> list[str]:
-        """What each step does, and what it loses of the key."""
-        from unikat.report.text.numbers import percent
-
-        return [
-            f"{one['words']}, {percent(one['lost'])} lost"
-            if one["rule"] and one["n_groups"]
-            else str(one["words"])
-            for one in self.steps
-        ]
+ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+SHARES = ("", "90%", "75%", "50%", "33%", "25%", "10%")
+"""Shares of the records that the page offers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,12 +73,19 @@ class WhatIfPage:
     page: str
     """Tells the questions of this page from those of others."""
     target: str
+    besides: Mapping[str, str]
+    """What is done besides recoding, as the fields have it."""
+    shares: Sequence[tuple[str, str]]
+    """Shares of the records to choose from, each with its words."""
+    name: str
+    """Offered for a candidate."""
     numbers: Markup
     brief: str
     """The most important of them, which stay in sight on a phone."""
     waiting: Markup
     """What is being prepared or searched; empty if nothing is."""
     frontier: Markup
+    candidates: Markup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +97,8 @@ class Numbers:
     rows: Sequence[tuple[str, str, str]]
     """Measure, before and now."""
     verdict: VerdictText | None
+    picture: Drawing | None
+    """τ1 before and now; None until it is known."""
     early: str
     """That the search that found the recoding stopped early; else empty."""
     n_states: int
@@ -125,6 +118,8 @@ class Numbers:
     brief: str
     part: bool
     """Whether it takes the place of a part of a page, and of the brief one of the page."""
+    others: Markup
+    """Other parts of the page that change with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,154 +134,32 @@ class Waiting:
     """Address of the page, without a search."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Frontier:
-    """The context of `what-if-frontier.html.j2`."""
-
-    problem: str
-    points: Sequence[tuple[str, str, Mapping[str, Any], bool]]
-    """Address, words, plan, and whether the sliders stand there."""
-    words: str
-    """How far the search is."""
-    again: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """Where the sliders of a page stand."""
-
-    bench: Workbench
-    id: str
-    place: Path
-    explorer: Explorer
-    given: Mapping[str, str]
-
-    @classmethod
-    def of(cls, request: Request, given: Mapping[str, str] | None = None) -> State:
-        """Take it from the query of an address, or from a form.
-
-        Raises
-        ------
-        NotInFolderError
-            If there is no such run, or it has kept no states.
-        """
-        bench, id = workbench_of(request), request.path_params["id"]
-        place = _folder(bench, id)
-        if not (place / STATES).is_file():
-            raise NotInFolderError("This run has kept no states of the model.")
-        return cls(
-            bench=bench,
-            id=id,
-            place=place,
-            explorer=bench.explorers.of(place),
-            given=request.query_params if given is None else given,
-        )
-
-    @property
-    def target(self) -> str:
-        """What is to be reached, as the field has it; at first the threshold of the run."""
-        if "target" in self.given:
-            return self.given["target"].strip()
-        report = self.bench.runs.asked(self.id)[1].get("report", {})
-        return str(report.get("threshold") or "")
-
-    @property
-    def steps(self) -> list[Choice]:
-        """The step of each key, 0 where the address has none that there is; or its groups."""
-        found: list[Choice] = []
-        for key in self.explorer.keys:
-            if by_hand := self.given.get(f"{LEVELS}{key['name']}", "").strip():
-                found.append("\n".join(by_hand.splitlines()))
-                continue
-            text = self.given.get(f"{KEY}{key['name']}", "")
-            at = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else 0
-            found.append(at if at < len(key["steps"]) else 0)
-        return found
-
-    @property
-    def controls(self) -> list[Control]:
-        """The sliders."""
-        steps, found = self.steps, []
-        for i, key in enumerate(self.explorer.keys):
-            at = steps[i]
-            as_it_is = [*steps[:i], 0, *steps[i + 1 :]]
-            found.append(
-                Control(
-                    id=f"key-{i + 1}",
-                    at=0 if isinstance(at, str) else at,
-                    by_hand=at if isinstance(at, str) else "",
-                    edit=self.at("what-if-levels", steps, edit=key["name"]),
-                    back=self.at("what-if", as_it_is),
-                    **key,
-                )
-            )
-        return found
-
-    def fields(self, steps: Sequence[Choice], **more: str) -> dict[str, str]:
-        """The query of an address."""
-        keys = zip(self.explorer.keys, steps, strict=True)
-        # An empty target is one that was taken back.
-        return {
-            f"{LEVELS if isinstance(at, str) else KEY}{key['name']}": str(at)
-            for key, at in keys
-            if at
-        } | {"target": self.target or " ", **more}
-
-    def at(self, page: str, steps: Sequence[Choice], **more: str) -> str:
-        """Address of this page, or of a part of it, with sliders at steps."""
-        return self.bench.pages.at(f"/{page}/{self.id}", **self.fields(steps, **more))
-
-    def look(self, page: str, key: str = "") -> Question:
-        """Ask for the risk of where the sliders stand."""
-        return self.explorer.look(page, self.steps, self.target, key)
-
-    def whole(self) -> Mapping[str, Any]:
-        """Wait for the look of where the sliders stand, by all states.
-
-        Raises
-        ------
-        SpecError
-            If there is none.
-        """
-        question = self.explorer.look("whole", self.steps, "")
-        self.explorer.wait(lambda: question.done, LONGEST)
-        if question.answer is None or question.answer["kind"] != "look":
-            raise SpecError(question.problem or "The recoding was not looked at; try again.")
-        found: Mapping[str, Any] = question.answer["look"]
-        return found
-
-
-def _folder(bench: Workbench, id: str) -> Path:
-    run, place = bench.runs.get(id), bench.folder.resolve(id)
-    if run.kind is not ASSESS or run.active or not (place / ASSESS.complete).is_file():
-        raise NotInFolderError("What if is about assessments that are complete; this run is none.")
-    return place
-
-
 def show(request: Request) -> Response:
     """Show the page: what is being prepared, or the sliders with the numbers."""
     bench, id = workbench_of(request), request.path_params["id"]
-    if not (_folder(bench, id) / STATES).is_file():
-        return _page(bench, id, None)
+    if not (folder_of(bench, id) / STATES).is_file():
+        return page(bench, id, None)
     state = State.of(request)
     explorer = state.explorer
     if explorer.state == "failed":
         # The next one who loads the page starts another.
         bench.explorers.forget(explorer)
-        return _page(bench, id, None, explorer.text, 409)
+        return page(bench, id, None, explorer.text, 409)
     if explorer.state == "preparing":
-        return _page(bench, id, state)
+        return page(bench, id, state)
+    if (steps := plan_at(state)) is not None:
+        return bench.see(f"/what-if/{id}", **state.moved({"target": state.target}).fields(steps))
     if not state.given.get("find"):
-        return _page(bench, id, state)
+        return page(bench, id, state)
     question = explorer.find(state.target)
     explorer.wait(lambda: question.done, 0.5)
     if question.done and question.answer is not None and question.answer["kind"] == "found":
         steps = question.answer["steps"]
         return bench.see(f"/what-if/{id}", **state.fields(steps))
-    return _page(bench, id, state, question.problem, finding=not question.done)
+    return page(bench, id, state, question.problem, finding=not question.done)
 
 
-def _page(
+def page(
     bench: Workbench,
     id: str,
     state: State | None,
@@ -295,9 +168,10 @@ def _page(
     *,
     finding: bool = False,
 ) -> Response:
+    """Show the page of a run with its state; None: the run has kept none."""
     ready = state is not None and state.explorer.state == "ready"
     token = secrets.token_hex(4)
-    numbers = frontier_ = waiting_ = Markup("")
+    numbers = frontier_ = waiting_ = candidates_ = Markup("")
     brief = ""
     if state is not None:
         if ready:
@@ -306,11 +180,12 @@ def _page(
             state.explorer.wait(lambda: question.answer is not None, LONGEST)
             found = numbers_of(state, question, part=False)
             numbers, brief = filled(state, "what-if-numbers.html.j2", found), found.brief
-            frontier_ = _frontier(state)
+            frontier_ = frontier_part(state, part=False, now=question)
+            candidates_ = candidates_part(state, part=False, now=question)
         if finding or not ready:
             waiting_ = _waiting(state, finding=finding)
     spec = shlex.quote(f"{id}/{ASSESS.spec}" if id else ASSESS.spec)
-    page = WhatIfPage(
+    context = WhatIfPage(
         title=f"What if: {id}",
         nav=Nav(here="runs", path=bench.runs.asked(id)[0]),
         id=id,
@@ -321,12 +196,27 @@ def _page(
         controls=state.controls if state is not None and ready else [],
         page=token,
         target="" if state is None else state.target,
+        besides=dict.fromkeys(BESIDES, "") | ({} if state is None else state.besides),
+        shares=shares_offered("" if state is None else state.besides.get("subsample", "")),
+        name=_free_name(bench, id),
         numbers=numbers,
         brief=brief,
         waiting=waiting_,
         frontier=frontier_,
+        candidates=candidates_,
     )
-    return bench.page("what-if.html.j2", page, status)
+    return bench.page("what-if.html.j2", context, status)
+
+
+def shares_offered(at: str) -> list[tuple[str, str]]:
+    """Shares of the records with their words, that of the address among them."""
+    every = SHARES if at in SHARES else (*SHARES, at)
+    return [(one, f"{one} of the records" if one else "all records") for one in every]
+
+
+def _free_name(bench: Workbench, id: str) -> str:
+    taken = {one.name for one in bench.candidates.of(id)}
+    return next(name for letter in ALPHABET if (name := f"Plan {letter}") not in taken)
 
 
 def numbers(request: Request) -> Response:
@@ -367,12 +257,6 @@ def _nothing() -> Response:
     return Response("", media_type="text/html", headers={"HX-Reswap": "none"})
 
 
-def filled(state: State, name: str, context: Any) -> Markup:
-    """Fill a part of a page."""
-    # The template has escaped what it was given.
-    return Markup(state.bench.pages.fill(name, context))
-
-
 def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     """Write the numbers of a question, as far as they are known."""
     from unikat.report.text.numbers import number, percent
@@ -380,24 +264,21 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     from unikat.risk.limits import Judged
 
     explorer = state.explorer
+    key, first = state.given.get("edit", ""), _before(state)
+    # In this order: a better answer may come in between.
+    done = question.done
     answer, problem = question.answer, question.problem
-    key = state.given.get("edit", "")
     look = answer["look"] if answer is not None and answer["kind"] == "look" else None
     rows: list[tuple[str, str, str]] = []
-    verdict, refine, brief, now = None, "", "", {}
-    first = {} if answer is None or problem else _before(state)
-    counted = seen_in(question)
+    verdict, picture, refine, brief, now = None, None, "", "", {}
+    counted = {} if problem or answer is None else seen_in(question)
     if first and counted:
         rows = [
             ("Sample uniques", number(first["n_uniques"]), number(counted["n_uniques"])),
             ("Smallest combination, k", number(first["smallest"]), number(counted["smallest"])),
         ]
         brief = f"{number(counted['n_uniques'])} sample uniques, k {number(counted['smallest'])}"
-    if look is not None:
-
-        def ends(one: Mapping[str, float]) -> str:
-            return f"{number(one['mean'])} ({number(one['lower'])} to {number(one['upper'])})"
-
+    if first and look is not None:
         rows = [
             ("τ1, population uniques", ends(first["tau1"]), ends(look["tau1"])),
             ("τ2, expected correct matches", ends(first["tau2"]), ends(look["tau2"])),
@@ -405,33 +286,36 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
             *rows,
         ]
         brief = f"τ1 {ends(look['tau1'])}, {percent(look['lost'])} lost, {brief}"
+        picture = _drawn(first, look, state.target)
         if look["judged"] is not None:
             verdict = verdict_text(Judged(**look["judged"]), explorer.level)
         if look["groups"] is not None:
             n_of = Counter(look["groups"]["of_level"])
             risks = enumerate(look["groups"]["risk"])
             now = {group: risk_words(risk) for group, risk in risks if n_of[group] > 1}
-    if not question.done:
+    if not done:
         more = {"edit": key} if key else {}
         refine = state.at("what-if-numbers", state.steps, seen=str(question.stage), **more)
     rules = {} if look is None else look["rules"]
     out = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)
     words = ["unikat", "protect", f"{state.id}/{ASSESS.spec}" if state.id else ASSESS.spec]
-    words += ["--recode", "; ".join(f"{name}: {rule}" for name, rule in rules.items())]
-    words += ["--target", state.target] if state.target else []
+    told = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
+    for name, text in asked_of(state, {"recode": told} if told else {}).items():
+        words += [flag_of(name), text]
     files = {} if look is None else look["files"]
     return Numbers(
         id=state.id,
         problem=problem,
         rows=rows,
         verdict=verdict,
+        picture=picture,
         early=explorer.early(state.steps, state.target),
         n_states=0 if look is None else look["n_states"],
         n_all=explorer.n_states,
         refine=refine,
         fields=state.fields(state.steps),
         out=out,
-        command=shlex.join([*words, "--out", out]) if rules else "",
+        command=shlex.join([*words, "--out", out]) if rules or state.besides else "",
         files=[
             (rules[name][5:-1], state.at("what-if-groups", state.steps, edit=name))
             for name in files
@@ -439,13 +323,34 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
         now=now if part else {},
         brief=brief,
         part=part,
+        others=_others(state, question) if part and not key else Markup(""),
     )
 
 
-def seen_in(question: Question) -> Mapping[str, Any]:
-    """What a question was answered by a look or by counts; empty if neither is there."""
-    answer = question.answer
-    return answer["look"] if answer is not None and answer["kind"] in ("look", "counts") else {}
+def _others(state: State, question: Question) -> Markup:
+    """What else of the page shows where the sliders stand."""
+    found = candidates_part(state, part=True, now=question)
+    # While it is searched it asks for itself.
+    if state.explorer.frontier().done:
+        found += frontier_part(state, part=True, now=question)
+    return found
+
+
+def _drawn(first: Mapping[str, Any], look: Mapping[str, Any], target: str) -> Drawing:
+    from unikat.report.pages.release_figures import Side, posteriors
+
+    sides = [
+        Side(name, SimpleNamespace(**one["tau1"]), one["bins"])
+        for name, one in (("before", first), ("now", look))
+    ]
+    return posteriors(sides, limit_of(target))
+
+
+def asked_of(state: State, recode: Mapping[str, Any]) -> dict[str, Any]:
+    """What a protection is asked to do: what the sliders say, and nothing that is searched."""
+    besides = state.besides
+    target = state.target if recode else "k >= 1" if besides.get("suppress") else ""
+    return {**recode, **besides, **({"target": target} if target else {})}
 
 
 def risk_words(risk: float) -> str:
@@ -500,7 +405,7 @@ def _waiting(state: State, *, finding: bool) -> Markup:
     words, share = state.explorer.text, state.explorer.share
     more = {}
     if finding:
-        words, share, more = _searched(state.explorer.find(state.target)), None, {"find": "1"}
+        words, share, more = searched(state.explorer.find(state.target)), None, {"find": "1"}
     # Where nothing is known of the keys yet, the query stays as it is.
     query = {**state.given, **more} if not state.explorer.keys else None
     again = (
@@ -511,45 +416,6 @@ def _waiting(state: State, *, finding: bool) -> Markup:
     here = state.at("what-if", state.steps) if state.explorer.keys else ""
     part = Waiting(words=words, share=share, again=again, here=here)
     return filled(state, "what-if-waiting.html.j2", part)
-
-
-def _searched(question: Question) -> str:
-    told = question.answer is not None and question.answer["kind"] == "searching"
-    return str(question.answer["text"]) if told and question.answer else "Searching"
-
-
-def frontier(request: Request) -> Response:
-    """Answer with the frontier, or with how far its search is."""
-    state = State.of(request)
-    if state.explorer.state == "ready":
-        question = state.explorer.frontier()
-        state.explorer.wait(lambda: question.done, 1.0)
-    return Response(str(_frontier(state)), media_type="text/html")
-
-
-def _frontier(state: State) -> Markup:
-    from unikat.report.text.numbers import number, percent
-    from unikat.report.text.plan_words import key_words
-
-    question = state.explorer.frontier()
-    points = []
-    if question.answer is not None and question.answer["kind"] == "frontier":
-        for one in question.answer["points"]:
-            rules = "; ".join(key_words(name, rule) for name, rule in one["rules"].items())
-            tau1 = one["tau1"]
-            words = (
-                f"τ1 {number(tau1['mean'])} ({number(tau1['lower'])} to {number(tau1['upper'])}), "
-                f"{percent(one['lost'])} of the information lost: {rules or 'nothing is recoded'}"
-            )
-            here = one["steps"] == state.steps
-            points.append((state.at("what-if", one["steps"]), words, one, here))
-    part = Frontier(
-        problem=question.problem,
-        points=points,
-        words=_searched(question),
-        again="" if question.done else state.at("what-if-frontier", state.steps),
-    )
-    return filled(state, "what-if-frontier.html.j2", part)
 
 
 def apply(request: Request) -> Response:
@@ -565,17 +431,40 @@ def apply(request: Request) -> Response:
             n_of = Counter(group for _, group in rows)
             # Levels that stay as they are are not named.
             rules[name] = {level: to for level, to in rows if n_of[to] > 1 or level != to}
-        if not rules:
+        if not rules and not state.besides:
             raise SpecError("Nothing is recoded; move a slider first.")
         spec, _ = specify(
             ProtectionSpec,
             state.place / ASSESS.spec,
-            {"recode": rules, "target": state.target or None},
+            asked_of(state, {"recode": rules} if rules else {}),
             shell=True,
             caller="The page",
             inside=state.bench.folder.root,
         )
         id = state.bench.runs.start(spec, state.given.get("out", ""))
     except UnikatError as error:
-        return _page(state.bench, state.id, state, str(error), status_of(error))
+        return page(state.bench, state.id, state, str(error), status_of(error))
     return state.bench.see(f"/runs/{id}")
+
+
+def save(request: Request) -> Response:
+    """Save the plan of the sliders by the name that was given."""
+    return _changed(
+        request,
+        lambda state, name: state.bench.candidates.save(state.id, name, state.fields(state.steps)),
+    )
+
+
+def remove(request: Request) -> Response:
+    """Forget a saved plan."""
+    return _changed(request, lambda state, name: state.bench.candidates.remove(state.id, name))
+
+
+def _changed(request: Request, change: Callable[[State, str], None]) -> Response:
+    state = State.of(request, request.state.form)
+    state.explorer.wait(lambda: state.explorer.state != "preparing", LONGEST)
+    try:
+        change(state, state.given.get("name", ""))
+    except UnikatError as error:
+        return page(state.bench, state.id, state, str(error), status_of(error))
+    return state.bench.see(f"/what-if/{state.id}", **state.fields(state.steps))

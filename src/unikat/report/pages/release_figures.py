@@ -1,0 +1,227 @@
+"""Pictures of a release: τ1 before and after, and the plans; for reports and the workbench."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from unikat.report.pages.canvas import (
+    Canvas,
+    drawing,
+    line_height,
+    shortened,
+    text_width,
+    tick_text,
+    ticks,
+)
+from unikat.report.text.numbers import Estimated, estimated
+from unikat.report.text.words import say
+from unikat.spec.limits import Limit
+
+
+class Side(NamedTuple):
+    """τ1 of a file: before, or as it is released."""
+
+    name: str
+    tau1: Estimated
+    bins: Sequence[tuple[float, float, float]]
+    """Lower end, upper end and probability of each bar; none where nothing was drawn."""
+
+
+class Point(NamedTuple):
+    """A plan among others."""
+
+    words: str
+    lost: float
+    """Share of the information, 0 to 1."""
+    tau1: Estimated
+    label: str = ""
+    """What stands beside it; those with one are drawn in full colour."""
+    address: str = ""
+    """Where it leads; a picture in a report leads nowhere."""
+    beaten: bool = False
+    """It is none of the frontier, and no line goes through it."""
+
+
+_MARKS = (0, *(part * 10**power for power in range(9) for part in (1, 2, 5)))
+_FAR = 4.0
+"""Ratio of the largest τ1 to the smallest above which equal steps are about equal factors."""
+_LEAST = 3.0
+"""Width of a bar in pixels, at least."""
+
+
+def bound_of(limit: str | None) -> float | None:
+    """The bound of a limit of τ1; None of another limit, or without one."""
+    found = Limit.of(limit) if limit else None
+    return found.bound if found is not None and found.plain.startswith("tau1") else None
+
+
+@drawing
+def posteriors(canvas: Canvas, sides: Sequence[Side], limit: str | None = None) -> None:
+    """Draw the posterior distribution of τ1 of each side, one below the other on one scale.
+
+    The area of a bar is its probability. Where sides are far apart equal steps are about equal
+    factors. The limit goes through all of them.
+    """
+    bound = bound_of(limit)
+    spread = [_ends(one) for one in sides]
+    low = min([low for low, _ in spread] + ([] if bound is None else [bound]))
+    high = max([high for _, high in spread] + [1.0 if bound is None else bound])
+    far = (high + 1.0) / (max(low, 0.0) + 1.0) > _FAR
+
+    def place(value: float) -> float:
+        # A count takes the room around it, so that 0 has some, too.
+        return math.log1p(max(value, -0.5)) if far else value
+
+    edge = 0.04 * (place(high) - place(low))
+    canvas.inset()
+    canvas.x_range = (place(max(low, -0.5)) - edge, place(high) + edge)
+    said, top = [], 0.0
+    for one in sides:
+        words = f"{one.name}: {estimated(one.tau1.mean, one.tau1)}"
+        said.append(f"{words}.")
+        canvas.words(words, "strong", canvas.left, "start")
+        canvas.cursor += 6
+        top = top or canvas.cursor
+        canvas.area(58)
+        _bars_of(canvas, one, words, place)
+        canvas.line((canvas.left, canvas.bottom), (canvas.right, canvas.bottom), "axis")
+        canvas.cursor += 14
+    canvas.bottom = canvas.cursor - 14
+    if bound is not None:
+        x = canvas.x(place(bound))
+        canvas.line((x, top), (x, canvas.bottom), "mark")
+        words = say("figures.posteriors.limit", bound=tick_text(bound))
+        anchor = "start" if x < (canvas.left + canvas.right) / 2 else "end"
+        canvas.text(x + (5 if anchor == "start" else -5), top + 9, words, anchor, "tiny")
+        said.append(f"{words}.")
+    canvas.describe(say("figures.posteriors.title"), said)
+    marks: Iterable[float] = _MARKS if far else ticks(max(low, 0.0), high, 8)
+    shown = [(canvas.x(place(mark)), tick_text(mark)) for mark in marks]
+    inside = [one for one in shown if canvas.left - 1 <= one[0] <= canvas.right + 1]
+    canvas.categories(inside, say("figures.τ1"), ticked=True)
+
+
+def _ends(one: Side) -> tuple[float, float]:
+    ends = [end for low, high, _ in one.bins for end in (low, high)]
+    return min([one.tau1.lower, *ends]), max([one.tau1.upper, *ends])
+
+
+def _bars_of(canvas: Canvas, one: Side, words: str, place: Callable[[float], float]) -> None:
+    if not one.bins:
+        values = [place(end) for end in (one.tau1.lower, one.tau1.mean, one.tau1.upper)]
+        canvas.interval(values, canvas.bottom - 14, words, ("bar-faint", "bar"))
+        return
+    found: list[tuple[float, float, float, float, bool]] = []
+    begin, total = one.bins[0][0], 0.0
+    sides = [_inside(one, low, high) for low, high, _ in one.bins]
+    for (_, high, share), inside, after in zip(one.bins, sides, [*sides[1:], None], strict=True):
+        total += share
+        # Bars narrower than a line are put together, but not across an end of the interval.
+        if inside != after or canvas.x(place(high)) - canvas.x(place(begin)) >= _LEAST:
+            width = max(place(high) - place(begin), 1e-9)
+            found.append((begin, high, total, total / width, inside))
+            begin, total = high, 0.0
+    canvas.y_range = (0.0, max((density for *_, density, _ in found), default=1.0))
+    for low, high, share, density, inside in found:
+        x, y = canvas.x(place(low)), canvas.y(density)
+        tip = say(
+            "figures.posteriors.bar",
+            low=max(math.ceil(low), 0),
+            high=math.floor(high),
+            part=share,
+        )
+        width = canvas.x(place(high)) - x
+        gap = 0.6 if width > 2 * _LEAST else 0.0
+        box = (x, y, width - gap, canvas.bottom - y)
+        canvas.rect(box, "bar" if inside else "bar-faint", tip)
+
+
+def _inside(one: Side, low: float, high: float) -> bool:
+    return one.tau1.lower - 0.5 <= (low + high) / 2 <= one.tau1.upper + 0.5
+
+
+@drawing
+def frontier(
+    canvas: Canvas, points: Sequence[Point], level: float, limit: str | None = None
+) -> None:
+    """Draw τ1 of plans with its interval against the information that they lose, and the limit.
+
+    Equal steps up are about equal factors, so that small numbers are seen beside large ones. Points
+    with an address are links; then the picture is a group.
+    """
+    bound = bound_of(limit)
+    if any(one.address for one in points):
+        canvas.role = "group"
+    most = max([one.tau1.upper for one in points] + [bound or 0.0, 1.0])
+    marks = [mark for mark in _MARKS if mark <= 1.05 * most]
+    canvas.y_margin(marks)
+    canvas.left += 12
+    canvas.right -= 16
+    canvas.words(say("figures.plans.tau1", level=level), "caption", 0.0, "start")
+    canvas.cursor += 8
+    canvas.area(260)
+    canvas.y_range = (0.0, math.log1p(1.05 * most))
+    canvas.x_range = (0.0, 100.0 * max(1.02 * max((one.lost for one in points), default=0.0), 0.01))
+    last = math.inf
+    for mark in marks:
+        height = canvas.y(math.log1p(mark))
+        canvas.line((canvas.left, height), (canvas.right, height), "grid")
+        if last - height >= line_height("label"):
+            canvas.text(canvas.left - 7, height + 4, tick_text(mark), anchor="end")
+            last = height
+    said = []
+    if bound is not None and limit is not None:
+        height = canvas.y(math.log1p(bound))
+        canvas.line((canvas.left, height), (canvas.right, height), "mark")
+        which = "interval" if Limit.of(limit).of_interval else "estimate"
+        words = say(f"figures.plans.target_{which}", bound=tick_text(bound))
+        canvas.text(canvas.right, height - 5, words, anchor="end", kind="tiny")
+        said.append(f"{words}.")
+
+    def place(one: Point) -> tuple[float, float]:
+        return canvas.x(100.0 * one.lost), canvas.y(math.log1p(max(one.tau1.mean, 0.0)))
+
+    for one, other in pairwise(one for one in points if not one.beaten):
+        canvas.line(place(one), place(other), "grid")
+    taken: list[tuple[float, float, float]] = []
+    for one in sorted(points, key=lambda point: bool(point.label)):
+        x, y = place(one)
+        low, high = (canvas.y(math.log1p(end)) for end in (one.tau1.lower, one.tau1.upper))
+        tip = say("figures.plans.tip", words=one.words, tau1=one.tau1)
+        kind = "bar-mid" if one.label else "bar-faint"
+        canvas.rect((x - 2.0, high, 4.0, max(low - high, 1.0)), kind, tip)
+        if one.address:
+            canvas.link(one.address, (x, y), tip, here=bool(one.label))
+        else:
+            canvas.dot((x, y), 6.0 if one.label else 3.5, "bar" if one.label else "bar-mid", tip)
+        said.append(f"{tip}.")
+    for one in points:
+        if one.label:
+            x, y = place(one)
+            _label(canvas, one.label, (x, y), taken)
+    canvas.describe(say("figures.plans.title"), said)
+    canvas.x_axis(canvas.x_ticks(6), say("figures.plans.axis"))
+
+
+def _label(
+    canvas: Canvas, words: str, at: tuple[float, float], taken: list[tuple[float, float, float]]
+) -> None:
+    """Name a point, a line higher as long as another name stands there."""
+    (words, *_) = shortened(words, 110.0, "tiny", most=1)
+    width = text_width(words, "tiny")
+    x, y = at[0] + 10, at[1] + 4
+    if x + width > canvas.right + 12:
+        x = at[0] - 10 - width
+
+    def free(y: float) -> bool:
+        return all(
+            abs(y - other) >= 12 or x >= right or x + width <= left for left, right, other in taken
+        )
+
+    while not free(y) and y > canvas.top:
+        y -= 12
+    taken.append((x, x + width, y))
+    canvas.text(x, y, words, anchor="start", kind="tiny")

@@ -1,0 +1,254 @@
+"""Plans beside the one of the sliders: the frontier, and candidates that were saved by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from unikat.web.explorers import Question
+from unikat.web.pages.what_if_state import LONGEST, State, ends, filled, limit_of, look_in
+
+if TYPE_CHECKING:
+    from unikat.report.pages.canvas import Drawing
+    from unikat.report.pages.release_figures import Point
+
+NOW = "Now"
+"""Name of the plan of the sliders."""
+SHOWN = 0.1
+"""Seconds that a page waits for the numbers of a candidate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frontier:
+    """The context of `what-if-frontier.html.j2`."""
+
+    problem: str
+    picture: Drawing | None
+    plans: Sequence[str]
+    """Every plan in words, in the order of the frontier."""
+    here: int
+    """The one at which the sliders stand; -1: none."""
+    address: str
+    """To which the number of a plan is sent."""
+    fields: Mapping[str, str]
+    said: str
+    """How complete it is."""
+    words: str
+    """How far the search is."""
+    again: str
+    part: bool
+    """Whether it takes the place of a part of a page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A plan of the table side by side."""
+
+    name: str
+    address: str
+    here: bool
+    """Whether the sliders stand there."""
+    saved: bool
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """The context of `what-if-candidates.html.j2`: saved plans side by side."""
+
+    id: str
+    rows: Sequence[str]
+    """What each row is about."""
+    columns: Sequence[Column]
+    fields: Mapping[str, str]
+    """Where the sliders stand."""
+    again: str
+    """Address to ask again; empty if all numbers are there."""
+    part: bool
+
+
+def frontier(request: Request) -> Response:
+    """Answer with the frontier, or with how far its search is."""
+    state = State.of(request)
+    if state.explorer.state == "ready":
+        question = state.explorer.frontier()
+        stage = int(state.given.get("seen", "0") or 0)
+        state.explorer.wait(lambda: question.done or question.stage > stage, 1.0)
+    return Response(str(frontier_part(state, part=False)), media_type="text/html")
+
+
+def searched(question: Question) -> str:
+    """How far a search is, in words."""
+    told = question.answer is not None and question.answer["kind"] == "searching"
+    return str(question.answer["text"]) if told and question.answer else "Searching"
+
+
+def frontier_part(state: State, *, part: bool, now: Question | None = None) -> Markup:
+    """Draw the frontier with the plan of the sliders, of which `now` is asked, and candidates."""
+    from unikat.report.pages.release_figures import Point, frontier
+    from unikat.report.text.numbers import number, percent
+    from unikat.report.text.plan_words import key_words
+
+    question = state.explorer.frontier()
+    found = question.last.get("frontier")
+    picture, plans, said, here = None, [], "", -1
+    if found is not None:
+        points = []
+        marked = _marked(state, now)
+        for place, one in enumerate(found["points"]):
+            rules = "; ".join(key_words(name, rule) for name, rule in one["rules"].items())
+            words = f"{percent(one['lost'])} lost: {rules or 'nothing is recoded'}"
+            tau1 = SimpleNamespace(**one["tau1"])
+            value = ends(one["tau1"]) if question.done else number(tau1.mean)
+            plans.append(f"τ1 {value}, {words}")
+            if one["steps"] == state.steps and not state.besides:
+                here = place
+            label = next((n for n, at, _ in marked if at == (one["steps"], {})), "")
+            points.append(Point(words, one["lost"], tau1, label, state.at("what-if", one["steps"])))
+        steps = [one["steps"] for one in found["points"]]
+        points += [point for _, at, point in marked if at[1] or at[0] not in steps]
+        picture = frontier(points, state.explorer.level, limit_of(state.target))
+        n = len(plans)
+        every = "Every plan that no other beats" if found["every"] else "Plans that no other beats"
+        said = f"{every}: {number(n)} of {number(found['n_plans'])}."
+        if not found["every"]:
+            said += " The search stopped early, so that others may be missing."
+        if not question.done:
+            said += " By few states of the model; intervals follow."
+    fields = state.fields(state.steps)
+    seen = {"seen": str(question.stage)}
+    return filled(
+        state,
+        "what-if-frontier.html.j2",
+        Frontier(
+            problem=question.problem,
+            picture=picture,
+            plans=plans,
+            here=here,
+            address=state.bench.pages.at(f"/what-if/{state.id}"),
+            fields=fields,
+            said=said,
+            words=searched(question),
+            again=""
+            if question.done
+            else state.bench.pages.at(f"/what-if-frontier/{state.id}", **fields, **seen),
+            part=part,
+        ),
+    )
+
+
+def plan_at(state: State) -> Sequence[int] | None:
+    """Steps of the plan of the frontier whose number the address names; None if it names none."""
+    found, text = state.explorer.frontier().last.get("frontier"), state.given.get("plan", "")
+    if found is None or not (text.isascii() and text.isdigit() and len(text) < 6):
+        return None
+    points = found["points"]
+    steps: Sequence[int] | None = points[int(text)]["steps"] if int(text) < len(points) else None
+    return steps
+
+
+def _marked(state: State, now: Question | None) -> list[tuple[str, Any, Point]]:
+    """The candidates and the plan of the sliders: name, where it is, and its point."""
+    from unikat.report.pages.release_figures import Point
+    from unikat.report.text.numbers import percent
+
+    found = []
+    for name, one in [*_saved(state), (NOW, state)]:
+        look = look_in(now if now is not None and name == NOW else _asked(one, name))
+        if look is not None:
+            words = f"{name}: {percent(look['lost'])} lost"
+            tau1 = SimpleNamespace(**look["tau1"])
+            point = Point(
+                words, look["lost"], tau1, name, one.at("what-if", one.steps), beaten=True
+            )
+            found.append((name, (one.steps, one.besides), point))
+    return found
+
+
+def _saved(state: State) -> list[tuple[str, State]]:
+    return [(one.name, state.moved(one.fields)) for one in state.bench.candidates.of(state.id)]
+
+
+def _asked(one: State, name: str) -> Question:
+    """Ask for the numbers of a candidate, or of the sliders."""
+    page = "whole" if name == NOW else f"candidate {name}"
+    return one.explorer.look(page, one.steps, one.target, besides=one.besides)
+
+
+def candidates_part(state: State, *, part: bool, now: Question | None = None) -> Markup:
+    """Put the saved plans side by side, with that of the sliders, of which `now` is asked."""
+    from unikat.report.text.plan_words import key_words
+
+    names = [key["name"] for key in state.explorer.keys]
+    rows = ["Verdict", "τ1", "τ2", "Sample uniques", "k", "Information lost", "Also", *names]
+    saved, columns, done = _saved(state), [], True
+    for name, one in [(NOW, state), *saved] if saved else []:
+        question = now if now is not None and name == NOW else _asked(one, name)
+        one.explorer.wait(partial(getattr, question, "done"), SHOWN)
+        # The numbers of the sliders come with each of their moves.
+        done = done and (question.done or question is now)
+        look = look_in(question)
+        cells = [""] * len(rows) if look is None else _cells(one, look)
+        if look is not None:
+            rules = look["rules"]
+            cells += [
+                _by_hand(one, key) or key_words("", rules[key]) if key in rules else "as it is"
+                for key in names
+            ]
+        elif question.problem:
+            cells[0] = question.problem
+        here = name != NOW and (one.steps, one.besides, one.target) == (
+            state.steps, state.besides, state.target,
+        )  # fmt: skip
+        at = one.at("what-if", one.steps)
+        columns.append(Column(name=name, address=at, here=here, saved=name != NOW, cells=cells))
+    return filled(
+        state,
+        "what-if-candidates.html.j2",
+        Beside(
+            id=state.id,
+            rows=rows,
+            columns=columns,
+            fields=state.fields(state.steps),
+            again="" if done else state.at("what-if-candidates", state.steps),
+            part=part,
+        ),
+    )
+
+
+def _cells(one: State, look: Mapping[str, Any]) -> list[str]:
+    from unikat.report.text.numbers import number, percent
+    from unikat.report.text.verdict import verdict_text
+    from unikat.risk.limits import Judged
+
+    said = ""
+    if look["judged"] is not None:
+        said = verdict_text(Judged(**look["judged"]), one.explorer.level).title
+    return [
+        said or "no target",
+        ends(look["tau1"]),
+        ends(look["tau2"]),
+        number(look["n_uniques"]),
+        number(look["smallest"]),
+        percent(look["lost"]),
+        "; ".join(f"{name}: {text}" for name, text in one.besides.items()) or "nothing",
+    ]
+
+
+def _by_hand(one: State, key: str) -> str:
+    step = dict(zip((key["name"] for key in one.explorer.keys), one.steps, strict=True))[key]
+    return "grouped by hand" if isinstance(step, str) else ""
+
+
+def candidates(request: Request) -> Response:
+    """Answer with the saved plans side by side."""
+    state = State.of(request)
+    state.explorer.wait(lambda: state.explorer.state != "preparing", LONGEST)
+    return Response(str(candidates_part(state, part=False)), media_type="text/html")
