@@ -1,18 +1,23 @@
-"""docs/leaderboard.md and its figure, made of leaderboard.md and results/leaderboard.jsonl.
+"""docs/leaderboard.md and its figures, made of leaderboard.md and of files in results/.
 
-Tests hold the page and the figure equal to the files.
+Tests hold the page and the figures equal to the files.
 """
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable, Sequence
+import math
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from leaderboard_figure import ratios
+from leaderboard_figure import among_populations, coverage_and_width, ratios
 
 RESULTS = Path(__file__).parent / "results" / "leaderboard.jsonl"
+CALIBRATION = RESULTS.with_name("persons.csv")
+"""Samples by which docs/accuracy.md is made; each has `auto` without its survey."""
 FRAME = (Path(__file__).parent / "leaderboard.md").read_text(encoding="utf-8")
 """The page around its tables."""
 TITLES = (
@@ -20,69 +25,195 @@ TITLES = (
     "log score", "τ2", "seconds",
 )  # fmt: skip
 HEADING = ("| " + " | ".join(TITLES) + " |", "|" + "---|" * len(TITLES))
-REFERENCE = "auto"
+REFERENCE, CLAIRVOYANT = "auto", "clairvoyant"
+FEW = 5
+"""Samples by which the error of a model is told from chance, at least."""
+NORMAL = math.sqrt(math.pi / 2.0)
+"""Standard deviation over mean absolute error, of a normal law."""
+SMALL = 20
+"""Samples of fewer population uniques are left out: their error is chance."""
+SIZES = ((SMALL, 50), (50, 100), (100, 200), (200, 400), (400, math.inf))
+MODELS = ("auto", "loglinear", "skinner-holmes", "individual-risk")
+KNOW = {
+    "persons": None,
+    "households": ("auto", CLAIRVOYANT),
+    "unequal": (*MODELS, "benedetti-franconi", CLAIRVOYANT),
+    "missing-2": (*MODELS, CLAIRVOYANT),
+    "missing-7": (*MODELS, CLAIRVOYANT),
+}
+"""Estimators that are told what a design does; of simple samples there is nothing to tell."""
+TITLE = {
+    "persons": "Simple random samples of persons",
+    "households": "Whole households",
+    "unequal": "Unequal chances",
+    "missing-2": "2% of the values missing",
+    "missing-7": "7% of the values missing",
+}
+_MISSING = (
+    "Every value of a sample was set missing with the same probability. The truth is that of all "
+    "values. Estimators with † take the complete records, and their totals are scaled to all "
+    "records; AUC, Brier and log score are of the complete records for everybody."
+)
+DRAWN = {
+    "persons": "",
+    "households": "All members of the households that are drawn are in the sample, and share the "
+    "keys of the household. Estimators with † take them for persons who were drawn one by one.",
+    "unequal": "As many persons from every region, state or stratum, so that weights differ. "
+    "Estimators with † know nothing of weights or strata.",
+    "missing-2": _MISSING,
+    "missing-7": _MISSING,
+}
 FIGURE = """![Estimate of τ1 over the truth, a row for each estimator](images/leaderboard.svg)
 
 *Estimate of τ1 over the truth, on a scale of ratios: a mark for each population and size of the
 sample, its colour by the share that is sampled; triangles lie beyond the scale. At 1 the estimate
 is right; left of it the risk is understated.*
 """
+WIDTHS = """![Coverage of intervals against their width](images/leaderboard-width.svg)
+
+*Share of the 95% intervals that contained the truth against their width, over the width of the
+interval of who knows the risks: a mark for each model and design. Good intervals lie at the line
+of 95%, as far left as they can.*
+"""
+AUCS = """![AUC of each population, a row each](images/leaderboard-auc.svg)
+
+*AUC in simple random samples of persons: how well r1 tells population uniques from other sample
+uniques. 0.5 is a guess.*
+"""
 
 Line = dict[str, Any]
 
 
 def lines(path: Path = RESULTS) -> list[Line]:
-    """Results by population, size and estimator; the last of each counts."""
+    """Results by design, population, size and estimator; the last of each counts."""
     if not path.exists():
         return []
     found = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return list({(one["population"], one["n"], one["model"]): one for one in found}.values())
+    every = ({"design": "persons"} | one for one in found)
+    return list({(*_place(one), one["model"]): one for one in every}.values())
 
 
 def page(path: Path = RESULTS) -> str:
     """Text of the page."""
     found = lines(path)
-    parts = [_made(found), FIGURE, "## All samples\n", *_table(found)] if found else []
-    for title, chosen in _by_share(found):
+    if not found:
+        return FRAME.replace("{tables}", "")
+    parts = [_made(found), FIGURE]
+    for design, title in TITLE.items():
+        of_design = [one for one in found if one["design"] == design]
+        if of_design:
+            parts += [f"\n## {title}\n", *_part(design, of_design)]
+    persons = [one for one in found if one["design"] == "persons"]
+    parts += ["\n## Coverage against width\n", WIDTHS, *_calibration(found), *_aucs(persons)]
+    parts += _sizes(_large(_of(REFERENCE, persons)))
+    for title, chosen in _by_share(persons):
         parts += [f"\n## {title}\n", *_table(chosen)]
-    if found:
-        parts += ["\n## By population\n", *_by_population(found)]
+    parts += ["\n## By population\n", *_by_population(persons)]
     return FRAME.replace("{tables}", "\n".join(parts))
 
 
-def figure(path: Path = RESULTS) -> str:
-    """Figure of the page; estimators in the order of its first table."""
+def figures(path: Path = RESULTS) -> dict[str, str]:
+    """Figures of the page by the name of their file; estimators in the order of its first table."""
     found = lines(path)
-    own = {model: [one for one in found if one["model"] == model] for model in _models(found)}
-    errors = {model: _error(some, "tau1") for model, some in own.items()}
+    persons = [one for one in found if one["design"] == "persons"]
+    errors = {model: _error(_of(model, persons), "tau1") for model in _models(persons)}
     known = {model: error for model, error in errors.items() if error is not None}
-    return ratios(found, sorted(known, key=lambda model: known[model]))
+    points = [
+        (model, design, *beside)
+        for design in TITLE
+        for model in MODELS
+        if (beside := _interval(_of(model, [o for o in found if o["design"] == design]), found))
+    ]
+    return {
+        "leaderboard.svg": ratios(persons, sorted(known, key=lambda model: known[model])),
+        "leaderboard-width.svg": coverage_and_width(points),
+        "leaderboard-auc.svg": among_populations(_auc_of_populations(persons)),
+    }
 
 
 def write(folder: Path) -> None:
-    """Write the page and its figure."""
+    """Write the page and its figures."""
     (folder / "leaderboard.md").write_text(page(), encoding="utf-8")
-    (folder / "images" / "leaderboard.svg").write_text(figure(), encoding="utf-8")
+    for name, text in figures().items():
+        (folder / "images" / name).write_text(text, encoding="utf-8")
 
 
 def _made(found: Sequence[Line]) -> str:
-    populations = {one["population"] for one in found}
-    samples = sum(one["n_samples"] for one in found if one["model"] == REFERENCE)
+    first = _of(REFERENCE, found)
+    populations = {one["population"] for one in first}
     dates = sorted({one["date"] for one in found})
     unfinished = sum(one["n_unconverged"] for one in found)
+    samples = ", ".join(
+        f"{sum(one['n_samples'] for one in first if one['design'] == design)} ({title.lower()})"
+        for design, title in TITLE.items()
+        if any(one["design"] == design for one in first)
+    )
+    short = sorted({one["evidence"] for one in first if one.get("evidence")})
+    evidence = "".join(
+        f" In {sum(one.get('evidence') == seconds for one in first)} of the samples `auto` selects "
+        f"by {seconds:g} seconds of work on the evidence in place of 60."
+        for seconds in short
+    )
     smoke = " Fits were cut short, to see that everything runs." if found[0]["smoke"] else ""
     return (
-        f"{len(populations)} populations, {samples} samples, {dates[0]} to {dates[-1]}, unikat "
-        f"{found[-1]['version']}, {found[-1]['machine'].partition(', Python')[0]}. {unfinished} "
-        f"fits stopped at a limit before they had converged.{smoke}\n"
+        f"{len(populations)} populations; samples: {samples}. {dates[0]} to {dates[-1]}, unikat "
+        f"{found[-1]['version']}, {found[-1]['machine'].partition(', Python')[0]}, busy with "
+        f"other work, so that times are rough. {unfinished} fits stopped at a limit before they "
+        f"had converged.{evidence}{smoke}\n"
     )
+
+
+def _part(design: str, found: Sequence[Line]) -> Iterator[str]:
+    """What is said of a design."""
+    if DRAWN[design]:
+        yield DRAWN[design] + "\n"
+    small = [one for one in _of(REFERENCE, found) if one["tau1"]["truth"] < SMALL]
+    if small:
+        names = ", ".join(one["population"] for one in small)
+        yield f"Left out of error and width, with fewer than {SMALL} population uniques: {names}.\n"
+    yield from _table(found)
+    without = sorted({one["model"] for one in found if one["n_failed"]})
+    if without:
+        yield "\nNo estimate in some samples: " + ", ".join(f"`{name}`" for name in without) + "."
+    own = _large(_of(REFERENCE, found))
+    if len(own) >= FEW:
+        error, chance = (
+            math.sqrt(_mean(own, lambda one, name=name: _relative(one, name) ** 2))
+            for name in ("rmse", "chance")
+        )
+        model = math.sqrt(max(error**2 - chance**2, 0.0))
+        yield (
+            f"\nRoot mean squared error of `auto`: {error:.1%} of τ1, of which {chance:.1%} is "
+            f"chance and {model:.1%} error of the model (squares add)."
+        )
+
+
+def _relative(one: Line, name: str) -> float:
+    """Error of τ1, or standard deviation by chance, over the truth."""
+    if name == "chance":
+        return NORMAL * one["records"]["by_chance"] / one["tau1"]["truth"]
+    return one["tau1"][name] / one["tau1"]["truth"]
+
+
+def _mean(own: Sequence[Line], value: Any) -> float:
+    """Mean over samples."""
+    n = sum(one["n_samples"] for one in own)
+    return sum(one["n_samples"] * value(one) for one in own) / n
+
+
+def _large(own: Iterable[Line]) -> list[Line]:
+    return [one for one in own if one["tau1"] and one["tau1"]["truth"] >= SMALL]
+
+
+def _of(model: str, found: Iterable[Line]) -> list[Line]:
+    return [one for one in found if one["model"] == model]
 
 
 def _by_share(found: Sequence[Line]) -> Iterable[tuple[str, list[Line]]]:
     groups = (
-        ("Below 2% of the population", lambda share: share < 0.02),
-        ("From 2% to 6%", lambda share: 0.02 <= share < 0.06),
-        ("From 6%", lambda share: share >= 0.06),
+        ("Persons: below 2% of the population", lambda share: share < 0.02),
+        ("Persons: from 2% to 6%", lambda share: 0.02 <= share < 0.06),
+        ("Persons: from 6%", lambda share: share >= 0.06),
     )
     parts = [(title, [o for o in found if takes(o["n"] / o["N"])]) for title, takes in groups]
     several = [(title, chosen) for title, chosen in parts if chosen]
@@ -95,19 +226,15 @@ def _models(found: Sequence[Line]) -> list[str]:
 
 def _table(found: Sequence[Line]) -> list[str]:
     """Rows by error; estimators without τ1 at the end."""
-    chance = {_place(one): one["records"] for one in found if one["model"] == REFERENCE}
-    rows = []
-    for model in _models(found):
-        own = [one for one in found if one["model"] == model]
-        rows.append(_row(model, own, chance))
+    rows = [_row(model, _of(model, found), found) for model in _models(found)]
     rows.sort(key=lambda row: row[0])
     return [*HEADING, *(row[1] for row in rows)]
 
 
-def _row(model: str, own: Sequence[Line], chance: dict[Any, Any]) -> tuple[float, str]:
-    tau1 = [one for one in own if one["tau1"]]
+def _row(model: str, own: Sequence[Line], found: Sequence[Line]) -> tuple[float, str]:
+    know = KNOW[own[0]["design"]]
     error = _error(own, "tau1")
-    cells = [_percent(error), *_beside_chance([o for o in tau1 if _place(o) in chance], chance)]
+    cells = [_percent(error), *_beside_chance(own, found)]
     records = [one["records"] for one in own if one["records"]]
     for name, digits in (("auc", 3), ("brier", 4), ("log_score", 4)):
         values = [one[name] for one in records if one[name] is not None]
@@ -116,40 +243,197 @@ def _row(model: str, own: Sequence[Line], chance: dict[Any, Any]) -> tuple[float
     seconds = [one["seconds"] for one in own if one["seconds"] is not None]
     mean = sum(seconds) / len(seconds) if seconds else None
     cells.append("–" if mean is None else "<0.1" if mean < 0.1 else f"{mean:.3g}")
-    return 1e9 if error is None else error, f"| `{model}` | " + " | ".join(cells) + " |"
+    mark = "" if know is None or model in know else " †"
+    return 1e9 if error is None else error, f"| `{model}`{mark} | " + " | ".join(cells) + " |"
 
 
-def _beside_chance(own: Sequence[Line], chance: dict[Any, Any]) -> tuple[str, ...]:
+def _beside_chance(own: Sequence[Line], found: Sequence[Line]) -> tuple[str, ...]:
     """Error and width over those that chance makes; intervals that hold the truth."""
-    if not own:
+    chance = _chances(found)
+    beside = [one for one in _large(own) if _place(one) in chance]
+    if not beside:
         return ("–",) * 4
-    least = sum(chance[_place(one)]["by_chance"] for one in own)
-    error = f"{sum(one['tau1']['absolute'] for one in own) / least:.2f}"
-    intervals = [one for one in own if one["tau1"]["n_intervals"]]
-    if not intervals:
+    least = _mean(beside, lambda one: chance[_place(one)]["by_chance"] / one["tau1"]["truth"])
+    error = f"{_mean(beside, lambda one: _relative(one, 'absolute')) / least:.2f}"
+    interval = _interval(own, found)
+    if interval is None:
         return error, *("–",) * 3
     n, inside, above, below = (
-        sum(one["tau1"][name] for one in intervals)
+        sum(one["tau1"][name] for one in own if one["tau1"] and one["tau1"]["n_intervals"])
         for name in ("n_intervals", "n_covered", "n_above", "n_below")
     )
-    narrow = sum(chance[_place(one)]["width_by_chance"] for one in intervals)
-    width = sum(one["tau1"]["width"] for one in intervals) / narrow
-    return error, f"{inside} of {n}", f"{above}, {below}", f"{width:.2f}"
+    return error, f"{inside} of {n}", f"{above}, {below}", f"{interval[1]:.2f}"
 
 
-def _place(one: Line) -> tuple[str, int]:
-    return one["population"], one["n"]
+def _interval(own: Sequence[Line], found: Sequence[Line]) -> tuple[float, float] | None:
+    """Share of intervals that contained the truth, and width over that of who knows the risks."""
+    chance = _chances(found)
+    with_ends = [one for one in own if one["tau1"] and one["tau1"]["n_intervals"]]
+    beside = [one for one in _large(with_ends) if _place(one) in chance]
+    if not beside:
+        return None
+    n, inside = (sum(one["tau1"][k] for one in with_ends) for k in ("n_intervals", "n_covered"))
+    narrow = _mean(
+        beside, lambda one: chance[_place(one)]["width_by_chance"] / one["tau1"]["truth"]
+    )
+    return inside / n, _mean(beside, lambda one: _relative(one, "width")) / narrow
+
+
+def _chances(found: Iterable[Line]) -> dict[Any, Any]:
+    return {_place(one): one["records"] for one in _of(REFERENCE, found)}
+
+
+def _place(one: Line) -> tuple[str, str, int]:
+    return one["design"], one["population"], one["n"]
 
 
 def _error(own: Iterable[Line], measure: str) -> float | None:
-    """Sum of the mean absolute errors over that of the mean truths; None without an estimate."""
-    found = [one[measure] for one in own if one[measure]]
-    truth = sum(one["truth"] for one in found)
-    return sum(one["absolute"] for one in found) / truth if truth else None
+    """Mean relative error; None without an estimate."""
+    found = [one for one in own if one[measure] and one[measure]["truth"] >= SMALL]
+    if not found:
+        return None
+    return _mean(found, lambda one: one[measure]["absolute"] / one[measure]["truth"])
 
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}" if share < 1 else f"{share:.0%}"
+
+
+def _calibration(found: Sequence[Line]) -> Iterator[str]:
+    """Predicted and true shares of population uniques by tenths of r1, all designs."""
+    models = [model for model in _models(found) if any(o["r1_groups"] for o in _of(model, found))]
+    yield "\n## Calibration of r1\n"
+    yield (
+        "Sample uniques of all samples and designs, by tenths of r1: mean r1 and, after the slash, "
+        "the share that is population unique. Equal numbers are right.\n"
+    )
+    yield "| r1 | " + " | ".join(f"`{model}`" for model in models) + " |"
+    yield "|" + "---|" * (len(models) + 1)
+    for tenth in range(10):
+        cells = []
+        for model in models:
+            groups = [one["r1_groups"][tenth] for one in _of(model, found) if one["r1_groups"]]
+            n = sum(group["records"] for group in groups)
+            said, true = (
+                sum(group["records"] * (group[name] or 0.0) for group in groups) / max(n, 1)
+                for name in ("predicted", "truth")
+            )
+            cells.append(f"{said:.2f} / {true:.2f}" if n else "–")
+        yield f"| {tenth / 10:.1f} to {tenth / 10 + 0.1:.1f} | " + " | ".join(cells) + " |"
+
+
+def _auc_of_populations(found: Sequence[Line]) -> dict[str, dict[str, float]]:
+    """AUC by population and estimator, where there is more to tell than a guess."""
+    rows: dict[str, dict[str, list[float]]] = {}
+    for one in found:
+        if one["records"] and one["records"]["auc"] not in (None, 0.5):
+            row = rows.setdefault(one["population"], {})
+            row.setdefault(one["model"], []).append(one["records"]["auc"])
+    return {
+        name: {model: sum(values) / len(values) for model, values in row.items()}
+        for name, row in rows.items()
+    }
+
+
+def _aucs(found: Sequence[Line]) -> Iterator[str]:
+    """AUC of each population, beside the clairvoyant's."""
+    rows = _auc_of_populations(found)
+    both = {name: row for name, row in rows.items() if {REFERENCE, CLAIRVOYANT} <= row.keys()}
+    can = [name for name, row in both.items() if row[CLAIRVOYANT] >= 0.9]
+    does = [name for name in can if both[name][REFERENCE] >= 0.9]
+    yield "\n## AUC beside the clairvoyant's\n"
+    yield AUCS
+    yield (
+        f"The clairvoyant reaches 0.9 in {len(can)} of {len(both)} populations, and `auto` in "
+        f"{len(does)} of these{': ' + ', '.join(does) if does else ''}. A sample of a few percent "
+        "does not tell all that the whole file tells of single cells."
+    )
+
+
+def _sizes(found: Sequence[Line]) -> Iterator[str]:
+    """Error and chance by the size of τ1, in the samples by which docs/accuracy.md is made."""
+    with CALIBRATION.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["survey"] != "eusilc"]
+    samples = [
+        {name: float(row[f"{name}1"]) for name in ("true", "mean", "lower", "upper")}
+        | {"chance": float(row["chance"])}
+        for row in rows
+    ]
+    yield "\n## Chance and error of the model\n"
+    yield (
+        "The samples of persons of [the page on accuracy](accuracy.md#the-default-auto), by their "
+        "true τ1; `auto` without their survey.\n"
+    )
+    yield "| true τ1 | samples | error | chance | by chance | error of the model | width |"
+    yield "|---|---|---|---|---|---|---|"
+    parts = []
+    for low, high in (*SIZES, (SMALL, math.inf)):
+        parts.append(Parts.of([one for one in samples if low <= one["true"] < high]))
+        name = f"{low:g} and more" if high == math.inf else f"{low:g} to {high:g}"
+        yield f"| {name} | {parts[-1].cells()} |"
+    first, large, every = parts[0], parts[-2], parts[-1]
+    left = math.sqrt(1.15**2 - 1.0) * large.deviation
+    here = statistics.median(one["tau1"]["truth"] for one in found)
+    there = statistics.median(one["true"] for one in samples if one["true"] >= SMALL)
+    yield (
+        "\n**Why 1.15 cannot be expected.** With τ1 chance falls faster than the error of the "
+        f"model, so that the error over chance rises from {first.ratio:.2f} to {large.ratio:.2f}: "
+        f"from a τ1 of {SIZES[-1][0]} on, 1.15 would leave the model an error of {left:.1%}, and "
+        f"it has {large.model:.1%}, since a sample of a few percent does not tell the rare cells "
+        "of its population so well. An interval of 1.15 × the width of who knows the risks would "
+        "leave out this error; one that contains the truth as often as it says is "
+        f"{large.width:.2f} × as wide there.\n"
+    )
+    yield (
+        f"The {every.ratio:.2f} of all these samples and the number for `auto` in the first table "
+        "above are one measure, the mean relative error over the mean relative error by chance. "
+        f"The samples differ: the median τ1 is {there:.0f} there and {here:.0f} here."
+    )
+
+
+class Parts(NamedTuple):
+    """Error of samples and what it consists of, as shares of τ1."""
+
+    n: int
+    error: float
+    """Mean absolute error, as the next."""
+    chance: float
+    deviation: float
+    """Root mean square by chance."""
+    model: float
+    """What is left of the root mean squared error."""
+    width: float
+    """Mean width, over that of who knows the risks."""
+
+    @classmethod
+    def of(cls, own: Sequence[dict[str, float]]) -> Parts:
+        def mean(value: Callable[[dict[str, float]], float]) -> float:
+            return sum(map(value, own)) / len(own)
+
+        chance = mean(lambda one: one["chance"] / one["true"])
+        squared = mean(lambda one: ((one["mean"] - one["true"]) / one["true"]) ** 2)
+        by_chance = mean(lambda one: (NORMAL * one["chance"] / one["true"]) ** 2)
+        width = mean(lambda one: (one["upper"] - one["lower"]) / one["true"])
+        return cls(
+            n=len(own),
+            error=mean(lambda one: abs(one["mean"] - one["true"]) / one["true"]),
+            chance=chance,
+            deviation=math.sqrt(by_chance),
+            model=math.sqrt(max(squared - by_chance, 0.0)),
+            width=width / (2.0 * 1.96 * NORMAL * chance),
+        )
+
+    @property
+    def ratio(self) -> float:
+        """Error over that by chance."""
+        return self.error / self.chance
+
+    def cells(self) -> str:
+        """Cells of a row of the table."""
+        return (
+            f"{self.n} | {self.error:.1%} | {self.chance:.1%} | {self.ratio:.2f} | "
+            f"{self.model:.1%} | {self.width:.2f}"
+        )
 
 
 def _by_population(found: Sequence[Line]) -> list[str]:
@@ -162,9 +446,8 @@ def _by_population(found: Sequence[Line]) -> list[str]:
     rows = []
     for name in dict.fromkeys(one["population"] for one in found):
         own = [one for one in found if one["population"] == name]
-        by_model = {model: [one for one in own if one["model"] == model] for model in models}
-        first = [one["tau1"]["truth"] for one in by_model[models[0]] if one["tau1"]]
-        errors = [_error(by_model[model], "tau1") for model in models]
+        first = [one["tau1"]["truth"] for one in _of(models[0], own) if one["tau1"]]
+        errors = [_error(_of(model, own), "tau1") for model in models]
         cells = ["–" if error is None else f"{error:.0%}" for error in errors]
         truth = sum(first) / max(len(first), 1)
         rows.append(f"| {name} | {own[0]['N']:,} | {truth:.0f} | " + " | ".join(cells) + " |")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +20,9 @@ COPULA = module("copula")
 def test_the_page_is_that_of_the_results() -> None:
     docs = Path(__file__).parents[1] / "docs"
     assert (docs / "leaderboard.md").read_text(encoding="utf-8") == PAGE.page()
-    assert (docs / "images" / "leaderboard.svg").read_text(encoding="utf-8") == PAGE.figure()
+    for name, text in PAGE.figures().items():
+        assert (docs / "images" / name).read_text(encoding="utf-8") == text
+        assert f"](images/{name})" in PAGE.page()
 
 
 def test_a_normal_population_has_the_probabilities_of_the_copula() -> None:
@@ -66,24 +67,65 @@ def test_expected_risks_are_those_of_all_samples() -> None:
     assert COPULA.totals(population, 3) == pytest.approx((np.mean(tau1), np.mean(tau2)))
 
 
+def test_who_has_seen_the_whole_file_knows_how_many_are_unique() -> None:
+    """Of the uniques of a sample: as many as his risks say, within four standard deviations."""
+    board: Any = module("leaderboard")
+    keys = ["age", "sex", "education", "occupation"]
+    frame = simulate_town(3_000)[keys]
+    risks = board.known_risks(frame, keys)
+    unique = ~frame.duplicated(keep=False).to_numpy()
+    drawn = np.random.default_rng(3).choice(3_000, 300, replace=False)
+    at_risk = drawn[~frame.iloc[drawn].duplicated(keep=False).to_numpy()]
+    r1, true = risks[at_risk], unique[at_risk]
+    assert abs(r1.sum() - true.sum()) < 4.0 * np.sqrt((r1 * (1.0 - r1)).sum())
+    assert r1[true].mean() > 2.0 * r1[~true].mean()
+
+
 @pytest.mark.slow
-def test_the_benchmark_runs_and_makes_its_page(
+def test_the_benchmark_runs_with_every_design_and_makes_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board: Any = module("leaderboard")
     keys = ["age", "sex", "education", "occupation", "birth_region"]
-    frame = simulate_town(4_000)[keys]
-    monkeypatch.setattr(board, "population", lambda name: (frame, keys))
+    frame = simulate_town(3_000)[keys]
+    frame["home"] = np.arange(3_000) // 3
+
+    def population(name: str, further: tuple[str, ...] = ()) -> tuple[Any, list[str]]:
+        return frame[list(dict.fromkeys([*keys, *further]))], keys
+
+    monkeypatch.setattr(board, "population", population)
+    monkeypatch.setattr(board, "HOUSEHOLD", {"town": ("home",)})
+    monkeypatch.setattr(board, "STRATA", {"town": "birth_region"})
     monkeypatch.setattr(board, "without_survey", lambda name, experience: experience)
     monkeypatch.setattr(board, "RESULTS", tmp_path / "results" / "leaderboard.jsonl")
     monkeypatch.setattr(board, "DOCS", tmp_path)
     (tmp_path / "images").mkdir()
-    asked = [str(tmp_path / "out"), "--populations", "town", "--shares", "10", "--repeats", "2"]
-    monkeypatch.setattr(sys, "argv", ["leaderboard.py", *asked, "--smoke", "--models", "loglinear"])
+    asked = [str(tmp_path / "out"), "--populations", "town", "elsewhere", "--shares", "10"]
+    asked += ["--repeats", "1", "--smoke", "--models", "loglinear", "--designs", *board.DESIGNS]
+    monkeypatch.setattr(sys, "argv", ["leaderboard.py", *asked])
     monkeypatch.syspath_prepend(str(Path(board.__file__).parent))
     board.main()
-    lines = [json.loads(line) for line in board.RESULTS.read_text().splitlines()]
-    assert {"loglinear", "pitman", "gaussian-copula"} <= {one["model"] for one in lines}
-    (copula,) = (one for one in lines if one["model"] == "gaussian-copula")
-    assert copula["records"]["auc"] > 0.5
-    assert "| town | 4,000 |" in PAGE.page(board.RESULTS)
+    lines = PAGE.lines(board.RESULTS)
+    designs = dict.fromkeys((one["population"], one["design"]) for one in lines)
+    # Elsewhere there are no households and no strata.
+    assert list(designs) == [
+        ("town", "persons"), ("elsewhere", "persons"), ("town", "households"), ("town", "unequal"),
+        ("town", "missing-2"), ("elsewhere", "missing-2"), ("town", "missing-7"),
+        ("elsewhere", "missing-7"),
+    ]  # fmt: skip
+    for name, design in designs:
+        own = [one for one in lines if (one["population"], one["design"]) == (name, design)]
+        found = {one["model"]: one for one in own}
+        assert {"loglinear", "pitman", "scaling-law", "gaussian-copula"} <= found.keys()
+        assert found["clairvoyant"]["records"]["auc"] > 0.5
+        assert len({one["tau1"]["truth"] for one in own if one["tau1"]}) == 1
+    with_auto = tmp_path / "with-auto.jsonl"
+    with_auto.write_text(
+        board.RESULTS.read_text().replace('"model": "loglinear"', '"model": "auto"')
+    )
+    page = PAGE.page(with_auto)
+    assert "| town | 3,000 |" in page
+    for title in PAGE.TITLE.values():
+        assert f"## {title}\n" in page
+    assert "| `pitman` † |" in page
+    assert all("<svg" in text for text in PAGE.figures(with_auto).values())
