@@ -28,7 +28,8 @@ PATIENCE = 90_000
 """Milliseconds that a run may take on a busy machine."""
 WIDTHS = (400, 800, 1280)
 NO_PAGES = (
-    "/events/{id:path}", "/download/{id:path}", "/report/{id:path}", "/static/{name}", "/"
+    "/events/{id:path}", "/download/{id:path}", "/report/{id:path}", "/static/{name}", "/",
+    "/levels",
 )  # fmt: skip
 """Addresses with no page of their own. The report is looked at as the file that it is: as the
 workbench sends it, it is shut in so that no script runs in it, not even one that looks at it."""
@@ -361,6 +362,7 @@ def pages_of(folder: Path) -> list[str]:
     """Addresses of every page of the workbench."""
     guard, _ = make_app(Folder.of(folder), Access(port=PORT))
     found = ["/file?path=people.csv&rows=1", "/records/finished?values=1", "/runs/none"]
+    found += ["/levels?path=people.csv&edit=region", "/levels?path=people.csv&edit=age"]
     found += [f"/run?path=people.csv&kind={kind}" for kind in KINDS]
     for route in guard._app.routes:  # type: ignore[attr-defined]  # of the application inside
         assert isinstance(route, Route)

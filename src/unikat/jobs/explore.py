@@ -17,7 +17,14 @@ from typing import Any, TypeAlias, TypeVar
 from unikat.data.structure import structure_of
 from unikat.errors import SpecError
 from unikat.jobs.besides import Besides
-from unikat.jobs.levels import KeyGroups, KeyLevels, key_groups, key_levels, rows_of
+from unikat.jobs.levels import (
+    KeyGroups,
+    KeyLevels,
+    key_groups,
+    key_levels,
+    recoding_words,
+    rows_of,
+)
 from unikat.jobs.looks import Choice, Counts, ExploredKey, Found, Look, Point, Points, Range, Step
 from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
@@ -32,7 +39,6 @@ from unikat.protection.search import Plan, Search, Tell, Value, frontier
 from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
-from unikat.report.text.plan_words import key_words
 from unikat.report.text.protection import stopped_early
 from unikat.report.text.track_record import unknown_of_result
 from unikat.risk.estimate import RiskEstimate
@@ -132,7 +138,7 @@ class Exploration:
             steps = tuple(
                 Step(
                     rule=one.text if one.changes else "",
-                    words=_words(one),
+                    words=recoding_words(one),
                     n_groups=0 if one.key is None else one.key.n_levels,
                     lost=min(float(lost) / whole, 1.0),
                 )
@@ -477,10 +483,3 @@ def groups_file(name: str) -> str:
     'REGION_of_birth-groups.csv'
     """
     return f"{re.sub(r'[^0-9A-Za-z_.-]', '_', name)}-groups.csv"
-
-
-def _words(one: KeyRecoding) -> str:
-    if not one.changes:
-        return "as it is"
-    n_groups = None if one.key is None else one.key.n_levels
-    return key_words("", one.text, title=one.title, n_groups=n_groups)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from unikat._typing import AnyArray, Float64
+from unikat.data.keys import Key
 from unikat.data.structure import n_named
-from unikat.protection.by_hand import meant
+from unikat.data.table import CellTable
+from unikat.errors import SpecError
+from unikat.language.levels import FOUND, Group, LevelGroups
+from unikat.protection.by_hand import meant, recode_by_hand
 from unikat.protection.groups import level_names
-from unikat.protection.recoding import KeyRecoding, Recoding, recodable
+from unikat.protection.hierarchies import Choices, choices
+from unikat.protection.recoding import (
+    KeyRecoding,
+    Recoding,
+    Rule,
+    level_counts,
+    recodable,
+    recode_key,
+    unchanged,
+)
 from unikat.protection.trees import Paths
 from unikat.report.facts.breakdown import sums_by_level
 from unikat.report.facts.levels import LevelsFacts
-from unikat.report.text.plan_words import kind_words
+from unikat.report.text.plan_words import key_words, kind_words
 from unikat.risk.estimate import RiskEstimate
+from unikat.risk.limits import smallest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,27 +87,33 @@ class KeyGroups:
 
 
 def key_levels(estimate: RiskEstimate, name: str, kind: str) -> KeyLevels:
+    """Tell what is known of the levels of a key; see `levels_of`."""
+    return levels_of(estimate.table, name, kind, estimate.records.r1)
+
+
+def levels_of(table: CellTable, name: str, kind: str, r1: Float64 | None = None) -> KeyLevels:
     """Tell what is known of the levels of a key.
 
     Parameters
     ----------
-    estimate
-        Of the file as it is.
+    table
+        The file as it is.
     name
         Of the key.
     kind
         How its levels are meant: `found`, or as `--levels` takes it.
+    r1
+        (n_cells,): risk of the cells; None where nothing was fitted: sample uniques are counted.
 
     Raises
     ------
     SpecError
         If the levels cannot be of that kind.
     """
-    table = estimate.table
     (at,) = (j for j, key in enumerate(recodable(table)) if key.name == name)
     key = table.keys[at]
     structure, codes = meant(key, kind)
-    n, risk = _sums(estimate, at, key.n_levels)
+    n, risk = _sums(table, at, key.n_levels, r1)
     paths = Paths.of(structure)
     above: dict[int, tuple[str, ...]] = {}
     if paths is not None:
@@ -145,11 +168,17 @@ def key_groups(
         return None
     n, risk = n_named(one.key), np.zeros(0)
     if estimate is not None:
-        risk = _sums(estimate, recoding.kept.index(place), one.key.n_levels)[1][:n]
-    n_levels = len(one.groups) - (one.key.missing_level is not None)
+        at = recoding.kept.index(place)
+        risk = _sums(estimate.table, at, one.key.n_levels, estimate.records.r1)[1][:n]
+    return _groups(one, one.key, risk)
+
+
+def _groups(one: KeyRecoding, key: Key, risk: AnyArray) -> KeyGroups:
+    n = n_named(key)
+    n_levels = len(one.groups) - (key.missing_level is not None)
     return KeyGroups(
         of_level=tuple(one.groups[:n_levels].tolist()),
-        labels=tuple(one.labels.get(label, label) for label in one.key.labels[:n]),
+        labels=tuple(one.labels.get(label, label) for label in key.labels[:n]),
         risk=tuple(risk.tolist()),
     )
 
@@ -168,8 +197,157 @@ def rows_of(one: KeyRecoding, names: Sequence[str]) -> tuple[tuple[str, str], ..
     return tuple((name, rule.get(name, name)) for name in names)
 
 
-def _sums(estimate: RiskEstimate, at: int, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    table = estimate.table
-    r1 = np.nan_to_num(estimate.records.r1, nan=0.0)
-    n, _, risk = sums_by_level(table.cells[:, at], n_levels, (table.counts, table.unique, r1))
-    return n, risk
+def _sums(
+    table: CellTable, at: int, n_levels: int, r1: Float64 | None
+) -> tuple[AnyArray, AnyArray]:
+    """Sum records, and r1 or without it sample uniques, by level."""
+    weights = np.zeros(len(table.counts)) if r1 is None else np.nan_to_num(r1, nan=0.0)
+    rows = (table.counts, table.unique, weights)
+    n, uniques, risk = sums_by_level(table.cells[:, at], n_levels, rows)
+    return n, (uniques if r1 is None else risk)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupCounts:
+    """What a file tells whose key is recoded, without a model."""
+
+    n_uniques: int
+    """Sample uniques."""
+    smallest: int
+    """Records in the smallest combination."""
+    n_cells: int
+    """Combinations that occur."""
+    rule: str
+    """What is done to the key; empty: nothing. Groups that no rule makes begin with `groups`."""
+    groups: KeyGroups | None
+    """None if the key is left out. The risk of each is its sample uniques."""
+    rows: tuple[tuple[str, str], ...]
+    """Level and group, where no rule makes the groups."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EditedKey:
+    """A key whose levels are merged before anything is fitted."""
+
+    table: CellTable
+    name: str
+    _levels: dict[str, KeyLevels] = field(default_factory=dict)
+
+    @cached_property
+    def place(self) -> int:
+        """Of the key among those that can be recoded."""
+        return [key.name for key in recodable(self.table)].index(self.name)
+
+    @cached_property
+    def key(self) -> Key:
+        """The key as it is."""
+        return recodable(self.table)[self.place]
+
+    @cached_property
+    def part(self) -> Choices:
+        """Recodings to start from."""
+        others = [key.name for key in recodable(self.table) if key.name != self.name]
+        return choices(self.table, keep=others)[self.place]
+
+    def levels(self, kind: str) -> KeyLevels:
+        """Tell its levels; see `levels_of`."""
+        if kind not in self._levels:
+            self._levels[kind] = levels_of(self.table, self.name, kind)
+        return self._levels[kind]
+
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """The recodings to start from, in words; the first is the key as it is."""
+        return [
+            {
+                "rule": one.text if one.changes else "",
+                "words": recoding_words(one),
+                "n_groups": 0 if one.key is None else one.key.n_levels,
+                "lost": min(float(lost) / max(self.part.entropy, 1e-300), 1.0),
+            }
+            for one, lost in zip(self.part.recodings, self.part.lost, strict=True)
+        ]
+
+    def recoded(self, choice: int | str) -> KeyRecoding:
+        """Return a recoding to start from by its place, or groups made by hand by their text.
+
+        Raises
+        ------
+        SpecError
+            If there is none such.
+        """
+        if isinstance(choice, int):
+            return self.part.recodings[choice]
+        try:
+            made = LevelGroups.parse(choice)
+        except ValueError as error:
+            raise SpecError(f"Key {self.name!r}: {error}; open the page again.") from None
+        if made.kind.startswith("file("):
+            # The table was read with it.
+            made = replace(made, kind=FOUND)
+        if not made.groups:
+            return unchanged(self.key)
+        return recode_by_hand(self.key, level_counts(self.table)[self.place], made)
+
+    def counts(self, choice: int | str) -> GroupCounts:
+        """Tell what the file does whose key is recoded so.
+
+        Raises
+        ------
+        SpecError
+            If the groups are none of the key, or no key is left.
+        """
+        if choice == 0:
+            return self._as_it_is
+        return self._counted(self.recoded(choice))
+
+    @cached_property
+    def _as_it_is(self) -> GroupCounts:
+        return self._counted(unchanged(self.key))
+
+    def _counted(self, one: KeyRecoding) -> GroupCounts:
+        keys = [unchanged(key) for key in recodable(self.table)]
+        keys[self.place] = one
+        recoding = Recoding(keys=tuple(keys))
+        if not recoding.kept:
+            raise SpecError("All keys are left out, so nothing is left to publish; keep one.")
+        table = recoding.table(self.table)
+        by_hand = one.changes and one.text.startswith("groups ")
+        groups = None
+        if one.key is not None:
+            at = recoding.kept.index(self.place)
+            risk = _sums(table, at, one.key.n_levels, None)[1][: n_named(one.key)]
+            groups = _groups(one, one.key, risk)
+        return GroupCounts(
+            n_uniques=table.n_uniques,
+            smallest=int(smallest(table)),
+            n_cells=table.n_cells,
+            rule=one.text if one.changes else "",
+            groups=groups,
+            rows=rows_of(one, level_names(self.key)) if by_hand else (),
+        )
+
+    def groups_of(self, rule: Rule) -> str:
+        """Write what a rule makes as groups made by hand."""
+        one = recode_key(self.key, level_counts(self.table)[self.place], rule)
+        if one.key is None:
+            return ""
+        groups: dict[int, list[int]] = {}
+        n_levels = n_named(self.key)
+        for code, group in enumerate(one.groups[:n_levels].tolist()):
+            groups.setdefault(group, []).append(code)
+        named = isinstance(rule, dict)
+        made = [
+            Group(tuple(codes), one.key.labels[group] if named else "")
+            for group, codes in groups.items()
+            if len(codes) > 1
+        ]
+        return str(LevelGroups(groups=tuple(made)))
+
+
+def recoding_words(one: KeyRecoding) -> str:
+    """Say what a recoding does to a key."""
+    if not one.changes:
+        return "as it is"
+    n_groups = None if one.key is None else one.key.n_levels
+    return key_words("", one.text, title=one.title, n_groups=n_groups)

@@ -119,7 +119,7 @@ LevelKinds = Annotated[
         "found from the file",
         accepts="str | Mapping[str, str]",
         read=_read,
-        form="keys",
+        form="key",
     ),
 ]
 """Kind of the levels, by key."""

@@ -56,9 +56,10 @@ class DraftFiles:
             keys=tuple(map(str, keys)) if isinstance(keys, list) else (),
             groupings=texts(found.get("groupings")),
             of_keys={
-                str(name): texts(texts)
-                for name, texts in (of_keys if isinstance(of_keys, dict) else {}).items()
-                if name in fields_on("key", kind)
+                str(name): texts(values)
+                for name, values in (of_keys if isinstance(of_keys, dict) else {}).items()
+                # Those of another kind of run are there when it is chosen again.
+                if any(name in fields_on("key", one) for one in KINDS.values())
             },
             rules=str(found.get("rules", "")),
         )

@@ -183,14 +183,18 @@ class Draft:
         return replace(self, keys=tuple(keys), groupings=grouped, rules=rules, notes=())
 
     def with_key_options(self, fields: Mapping[str, str]) -> Draft:
-        """Return the draft with the fields of each key, which are named `option:key`."""
-        texts = {
+        """Return the draft with the fields of each key, which are named `option:key`.
+
+        What another page asks for each key, the kind of its levels, stays.
+        """
+        texts = dict(self.of_keys) | {
             option: {
                 key: text
                 for key in self.keys
                 if (text := fields.get(f"{option}:{key}", "").strip("\r\n "))
             }
             for option in fields_on("key", self.kind)
+            if option in ON_RUN
         }
         return replace(self, of_keys={name: found for name, found in texts.items() if found})
 
@@ -205,7 +209,8 @@ class Draft:
         pages = ("file", "keys", "columns")
         names = {name for page in pages for name in fields_on(page, self.kind)}
         values = sorted((name, text) for name, text in self.values.items() if name in names)
-        told = repr((self.keys, sorted(self.groupings.items()), self.rules, values))
+        kinds = sorted(self.of_keys.get("levels", {}).items())
+        told = repr((self.keys, sorted(self.groupings.items()), self.rules, values, kinds))
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
@@ -262,8 +267,7 @@ class Draft:
         if rare or "set" in found:
             lines = found.get("set", "").splitlines()
             found["set"] = [*rare, *(part for part in lines if part.strip())]
-        if self.kind.name == "protect":
-            found |= self._options_of_keys(Folder(root))
+        found |= self._options_of_keys(Folder(root))
         if self.keeps_states:
             found["keep_states"] = True
         return found
@@ -278,19 +282,29 @@ class Draft:
         from unikat.spec.perturbation import are_probabilities
         from unikat.spec.recodings import recodings_of
 
-        found: dict[str, Any] = dict(self.of_keys)
+        found: dict[str, Any] = dict(self._of_keys)
         if "keep" in found:
             found["keep"] = list(found["keep"])
-        if "recodings" in found:
-            found["recodings"] = with_paths(
-                recodings_of(found["recodings"]), lambda path: folder.place(str(path)), texts=True
-            )
+        for name in {"recodings", "levels"} & set(found):
+            texts = recodings_of(found[name]) if name == "recodings" else found[name]
+            found[name] = with_paths(texts, lambda path: folder.place(str(path)), texts=True)
         if "pram" in found:
             found["pram"] = {
                 key: text if are_probabilities(text) else str(folder.place(text))
                 for key, text in found["pram"].items()
             }
         return found
+
+    @property
+    def _of_keys(self) -> dict[str, Mapping[str, str]]:
+        """What the kind of run is told of each key."""
+        known = fields_on("key", self.kind)
+        found = {
+            name: {key: text for key, text in texts.items() if key in self.keys}
+            for name, texts in self.of_keys.items()
+            if name in known
+        }
+        return {name: texts for name, texts in found.items() if texts}
 
     @property
     def unused(self) -> list[str]:
@@ -388,9 +402,8 @@ class Draft:
             else:
                 for part in value.splitlines() if name == "set" else [value]:
                     words += [one.flag, part]
-        if self.kind.name == "protect":
-            for name, texts in self.of_keys.items():
-                words += [f"--{name.replace('_', '-')}", _KEY_TEXTS[name](texts)]
+        for name, texts in self._of_keys.items():
+            words += [f"--{name.replace('_', '-')}", _KEY_TEXTS[name](texts)]
         if self.rule_texts:
             words += ["--zeros", RULES]
         if self.keeps_states:
@@ -400,12 +413,16 @@ class Draft:
 
 _KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "keep": ",".join,
+    "levels": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
+    "apart": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
     "weights_of_keys": lambda texts: ",".join(f"{key}={text}" for key, text in texts.items()),
     "recodings": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
     "recode": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
     "pram": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
 }
 """How the command line has the options that each key has."""
+ON_RUN = {"keep", "weights_of_keys", "recodings", "recode", "pram"}
+"""Those that the page of the run asks for."""
 
 
 @functools.cache

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unikat.data.held import Held
     from unikat.data.profile import Profile
     from unikat.jobs.column_preview import ColumnsSeen
+    from unikat.jobs.levels import EditedKey
     from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.protection import ProtectionSpec
 
@@ -98,6 +99,7 @@ class Workbench:
     _tables: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
     _whole: Kept = field(default_factory=lambda: Kept(1))
     """The last file of which all columns were asked for."""
+    _edited: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
     _seen: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -233,6 +235,19 @@ class Workbench:
 
         asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys)
         return self._tables.get(asked, lambda: read_keys(spec))
+
+    def edited_key(self, spec: AssessmentSpec, name: str) -> EditedKey:
+        """Return a key of a specification's file whose levels are merged by hand.
+
+        Raises
+        ------
+        UnikatError
+            If the file cannot be read as asked.
+        """
+        from unikat.jobs.levels import EditedKey
+
+        asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys, name)
+        return self._edited.get(asked, lambda: EditedKey(table=self.table(spec), name=name))
 
     def columns_seen(self, draft: Draft, spec: ProtectionSpec) -> ColumnsSeen:
         """Return the roles of all columns of a file, and what methods do to its numbers.

@@ -12,8 +12,10 @@ from unikat.web.pages.check_page import Checked, Grouped, Missing, Population, S
 from unikat.web.pages.columns import ColumnsPage, Roles
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
+from unikat.web.pages.key_levels import LevelCounts
 from unikat.web.pages.keys import KeysPage
-from unikat.web.pages.levels import Editor, LevelsPage
+from unikat.web.pages.level_editor import Editor
+from unikat.web.pages.levels import LevelsPage
 from unikat.web.pages.plans import Beside, Frontier
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import Records, RecordsPage
@@ -33,6 +35,7 @@ PAGES = [
     ("files.html.j2", FilesPage),
     ("grouped.html.j2", Grouped),
     ("keys.html.j2", KeysPage),
+    ("level-counts.html.j2", LevelCounts),
     ("levels.html.j2", Editor),
     ("listed.html.j2", Records),
     ("missing.html.j2", Missing),

@@ -159,6 +159,34 @@ def suggested(bench: Workbench, draft: Draft) -> tuple[Suggested, int]:
     return Suggested(suggestions=found, said=not_proved(table), action=action, problem=""), 200
 
 
+def levels_spec(bench: Workbench, draft: Draft, name: str, kind: str) -> AssessmentSpec:
+    """Return the specification of the keys, one of them as the file has it.
+
+    Parameters
+    ----------
+    bench, draft
+        Of the form.
+    name
+        The column that is not grouped, which need be no key yet.
+    kind
+        Of its levels; only a file of a tree has to be read with the data.
+
+    Raises
+    ------
+    SpecError
+        If a field is wrong.
+    """
+    from unikat.spec.paths import hierarchy_file
+
+    keys = draft.keys if name in draft.keys else (*draft.keys, name)
+    groupings = {key: rule for key, rule in draft.groupings.items() if key != name}
+    part = _part(replace(draft, groupings=groupings), (*OF_VALUES, "missing"), keys=keys)
+    kinds = dict(draft.of_keys.get("levels", {}))
+    if hierarchy_file(kind):
+        kinds[name] = kind
+    return _spec(bench, replace(part, of_keys={"levels": kinds}))
+
+
 def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
     """Read the files as the run will, and return what it notes.
 
