@@ -216,7 +216,8 @@ def truth(town: pd.DataFrame, sample: pd.DataFrame, keys: Sequence[str] = KEYS) 
 
 
 def _labels(codes: Int64, labels: Sequence[str]) -> AnyArray:
-    return np.array(labels, dtype=object)[codes]
+    written: AnyArray = np.array(labels, dtype=object)
+    return written[codes]
 
 
 def _age_labels() -> list[str]:
@@ -254,11 +255,13 @@ def _relations(kind: Int64, role: Int64) -> Int64:
     """Position of every person in the household, in the words of a survey (`RELATIONS`)."""
     partner = np.isin(kind, (COUPLE, FAMILY, PENSIONERS)) & (role == 1)
     child = _children(kind, role)
-    return np.where(role == 0, 0, np.where(partner, 1, np.where(child, 2, 3)))
+    found: Int64 = np.where(role == 0, 0, np.where(partner, 1, np.where(child, 2, 3)))
+    return found
 
 
 def _children(kind: Int64, role: Int64) -> AnyArray:
-    return (kind == FAMILY) & (role >= 2) | (kind == LONE_PARENT) & (role >= 1)
+    found: AnyArray = (kind == FAMILY) & (role >= 2) | (kind == LONE_PARENT) & (role >= 1)
+    return found
 
 
 def _anchors(household: Int64) -> Int64:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -324,6 +328,73 @@ def test_a_notebook_gets_headline_interval_and_figure(answer: unikat.Assessment)
     for name in ("tau1", "tau2", "keys", "records", "chains"):
         figure = getattr(answer.plot, name)()
         assert figure._repr_html_().count("<svg") >= 1
+
+
+@pytest.fixture(scope="module")
+def answers(answer: unikat.Assessment) -> dict[str, Any]:
+    frame, common = people(), {"population_size": 3000, "model": "latent-class", **SHORT}
+    made = unikat.synthesize(frame, KEYS, datasets=2, **SHORT)
+    protected = unikat.protect(frame, KEYS, target="tau1 <= 5", **common)
+    limits = {"scenario": [{"name": "<b>near</b>", "keys": KEYS[:2], "target": "k >= 3"}]}
+    return {
+        "assess": answer,
+        "compare": unikat.compare(
+            frame, KEYS, population_size=3000, models=["latent-class", "loglinear"], **SHORT
+        ),
+        "evaluate": unikat.evaluate(
+            people(900), KEYS, n=200, repeats=2, models="loglinear", **SHORT
+        ),
+        "protect": protected,
+        "synthesize": made,
+        "attack": unikat.attack(frame, made, attacks=50),
+        "verify": unikat.verify(frame, protected.frame, KEYS, **common),
+        "check": unikat.check(frame, {"never": ["name"], **limits}),
+    }
+
+
+def test_every_answer_shows_itself(answers: dict[str, Any]) -> None:
+    assert set(answers) == set(KINDS)
+    for found in answers.values():
+        short, shown = found.summary(), found._repr_html_()
+        assert isinstance(short, pd.DataFrame)
+        assert 1 <= len(short) <= 20
+        assert len(short.index.names[0]) > 1
+        assert "unikat-card" in shown
+        assert "<table" in shown
+        assert "<b>" not in shown
+        assert not re.search(r"<script|<link|@import|url\(|src=", shown)
+        assert 1 <= len(repr(found).splitlines()) < 40
+    assert answers["assess"].summary().loc["tau1", "median"] == answers["assess"].tau1.median
+    rows = {name: len(found.to_frame()) for name, found in answers.items()}
+    assert (rows["assess"], rows["protect"], rows["synthesize"]) == (240, 240, 480)
+    assert answers["synthesize"].to_frame()["dataset"].tolist() == [1] * 240 + [2] * 240
+    table = pa.Table.from_pandas(people(), preserve_index=False)
+    long = unikat.synthesize(table, KEYS, datasets=2, **SHORT).to_frame()
+    assert long["dataset"].to_pylist() == [1] * 240 + [2] * 240
+
+
+class InferenceData:
+    """In the place of ArviZ 0.2x, which cannot be installed beside ArviZ 1."""
+
+    def __init__(self, **groups: Any) -> None:
+        self.__dict__.update(groups)
+
+
+@pytest.mark.parametrize(("version", "old"), [("0.23.4", True), ("1.3.0", False), (None, False)])
+def test_draws_are_of_the_arviz_that_is_there(
+    version: str | None, old: bool, answer: unikat.Assessment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def versioned(name: str) -> str:
+        if version is None:
+            raise metadata.PackageNotFoundError
+        return version
+
+    monkeypatch.setattr(metadata, "version", versioned)
+    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(InferenceData=InferenceData))
+    draws = answer.to_arviz()
+    assert isinstance(draws, InferenceData) == old
+    assert answer.draws is not None
+    np.testing.assert_array_equal(draws.posterior["tau1"], answer.draws["posterior"]["tau1"])
 
 
 def kinds() -> dict[str, Any]:

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,6 +30,7 @@ from unikat.report.folders.findings import Findings
 from unikat.report.folders.outputs import DRAWS, RECORDS
 from unikat.report.folders.records import record_tables, records_schema
 from unikat.report.pages.assessment import render
+from unikat.report.pages.cards import card
 from unikat.report.pages.plots import Figure, figure
 from unikat.report.text import sentences, track_record
 from unikat.report.text.language import speaking
@@ -212,6 +213,49 @@ class Assessment(Outcome):
         with open_datatree(content, engine="h5netcdf") as tree:
             return tree.load()
 
+    def _as_frame(self) -> Any:
+        return self.records
+
+    def to_arviz(self) -> Any:
+        """Return the posterior draws for the ArviZ that is installed.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            With ArviZ before 1.0 its InferenceData; with ArviZ 1, and without any, a data tree,
+            which is `draws`. Groups are `posterior` and `warmup_posterior`, variables τ1 and τ2 by
+            chain and draw.
+
+        Raises
+        ------
+        SpecError
+            If the assessment has no draws, since the file itself tells the risk.
+
+        Examples
+        --------
+        >>> import unikat
+        >>> from unikat.datasets import draw_sample, simulate_town
+        >>> sample = draw_sample(simulate_town(1_000), 0.1)
+        >>> result = unikat.assess(sample, ["age", "sex", "education"], population_size=1_000,
+        ...                        model="latent-class", chains=2, max_sweeps=60, workers=1)
+        >>> sorted(result.to_arviz().posterior.dims)
+        ['chain', 'draw']
+        """
+        tree = self.draws
+        if tree is None:
+            raise SpecError(
+                "The file itself tells the risk, so there are no draws: see .summary()."
+            )
+        try:
+            old = metadata.version("arviz").startswith("0.")
+        except metadata.PackageNotFoundError:
+            old = False
+        if not old:
+            return tree
+        arviz = import_module("arviz")
+        groups = {name: child.to_dataset() for name, child in tree.children.items()}
+        return arviz.InferenceData(attrs=dict(tree.attrs), warn_on_custom_groups=False, **groups)
+
     @property
     def plot(self) -> Plots:
         """Figures."""
@@ -355,9 +399,7 @@ class Assessment(Outcome):
     def _repr_html_(self) -> str:
         with speaking(self.spec.report.language):
             said = [sentences.headline(self.result), sentences.share(self.result)]
-        said += self.warnings[:3]
-        words = "".join(f"<p>{escape(text)}</p>" for text in said if text)
-        # The figure has an interval, which is no headline for every model.
-        without = self.result.known_exactly or track_record.of_result(self.result).unreliable
-        drawn = "" if without else self.plot.tau1()._repr_html_()
-        return f"<div>{words}{drawn}</div>"
+            # The figure and the table have an interval, which is no headline for every model.
+            without = self.result.known_exactly or track_record.of_result(self.result).unreliable
+            drawn = "" if without else self.plot.tau1()._repr_html_()
+            return card([*said, *self.warnings[:3]], () if without else self._shown(), drawn)

@@ -122,10 +122,6 @@ class Attacks(Tabled):
     def __repr__(self) -> str:
         return "\n".join(terminal_lines(self.summary))
 
-    def _repr_html_(self) -> str:
-        html: str = self.table._repr_html_()
-        return html
-
 
 @documented(ATTACK)
 def attack(data: Any, *given: Any, **options: Any) -> Attacks:

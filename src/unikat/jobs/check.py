@@ -45,6 +45,7 @@ from unikat.report.facts.check import SCHEMA, CheckSummary
 from unikat.report.facts.protection import RiskFacts
 from unikat.report.facts.supplements import find_column
 from unikat.report.folders.folder import copied_files
+from unikat.report.pages.cards import card
 from unikat.report.pages.check import render
 from unikat.report.text.check import HEAD, certified_lines, limit_rows
 from unikat.report.text.summary import explained
@@ -130,6 +131,9 @@ class Certified:
 
     def __repr__(self) -> str:
         return "\n".join(certified_lines(self.summary, self.compared))
+
+    def _repr_html_(self) -> str:
+        return card(repr(self).splitlines())
 
 
 @documented(CHECK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -68,18 +67,11 @@ class Comparison(Tabled):
         names = ", ".join(model.model for model in self.summary.models)
         return "\n".join([f"Comparison of {names}: {state}", *terminal_table(self.summary)])
 
-    def _repr_html_(self) -> str:
-        head, *models = (
-            "".join(f"<{cell}>{escape(text)}</{cell}>" for text in row)
-            for cell, row in zip(
-                ["th", *["td"] * len(self.summary.models)], short_table(self.summary), strict=True
-            )
-        )
-        rows = "".join(f"<tr>{row}</tr>" for row in models)
-        said = "".join(f"<p>{escape(text)}</p>" for text in notes(self.summary))
-        return (
-            f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{said}</div>"
-        )
+    def _shown(self) -> list[list[Any]]:
+        return short_table(self.summary)
+
+    def _said_first(self) -> list[str]:
+        return [repr(self).splitlines()[0], *notes(self.summary)]
 
 
 @documented(COMPARE)

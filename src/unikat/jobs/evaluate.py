@@ -14,7 +14,6 @@ import pyarrow as pa
 from unikat._typing import Int64
 from unikat._version import __version__
 from unikat.classics.formulas import FORMULAS
-from unikat.data.frames import FILE
 from unikat.data.grouping import HouseholdSample
 from unikat.data.margins import margin_of, with_margins
 from unikat.errors import DataError
@@ -97,9 +96,8 @@ class Evaluation(Tabled):
                 )
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        html: str = FILE.frame(self._table())._repr_html_()
-        return html
+    def _said_first(self) -> list[str]:
+        return repr(self).splitlines()[:1]
 
 
 @documented(EVALUATE)

@@ -35,6 +35,7 @@ from unikat.inference.progress import SILENT, Watcher
 from unikat.models.device import check_device
 from unikat.report.folders.committee import word_document
 from unikat.report.folders.folder import read_run, replace_page, write_run
+from unikat.report.pages.cards import card
 from unikat.report.pages.committee import render as render_committee
 from unikat.report.text.language import speaking
 from unikat.report.text.summary import explained
@@ -59,7 +60,8 @@ class Outcome(ABC):
     """The answer of a run, whether it was just made or read from its folder."""
 
     summary: Any
-    """Every number of the page, as the file of the numbers holds them."""
+    """Every number of the page, as the file of the numbers holds them. Called, `summary()`, it
+    gives the main ones as a pandas frame."""
     spec: Any
     """What was asked, completed with what was left to be decided."""
     folder: Path | None = None
@@ -96,6 +98,33 @@ class Outcome(ABC):
     def converged(self) -> bool:
         """Whether all fits converged."""
         return bool(self.summary.converged)
+
+    def to_frame(self) -> Any:
+        """Return the rows of the answer as a frame.
+
+        Records of an assessment with their risk, models of a comparison, fits of an evaluation,
+        attacks, keys of a verification, limits of a check; of a protection the protected records,
+        and of a synthesis all synthetic records, with the number of their file in `dataset`.
+        """
+        return self._as_frame()
+
+    @abstractmethod
+    def _as_frame(self) -> Any: ...
+
+    def _repr_html_(self) -> str:
+        """Show the answer in a notebook."""
+        with speaking(self.spec.report.language):
+            return card(self._said_first(), self._shown())
+
+    def _shown(self) -> list[list[Any]]:
+        """Return the table that a notebook shows, its titles first."""
+        rows = self.summary.overview()
+        return [list(rows[0]), *(list(row.values()) for row in rows)] if rows else []
+
+    def _said_first(self) -> list[str]:
+        """Return the sentences that a notebook shows."""
+        said = self.summary.sentences
+        return [said[place] for place in ("verdict", "answer") if place in said]
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write all files of the run into a folder.
@@ -218,6 +247,9 @@ class Tabled(Outcome):
 
     @abstractmethod
     def _table(self) -> pa.Table: ...
+
+    def _as_frame(self) -> Any:
+        return self.table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -126,6 +126,12 @@ class Protection(Outcome):
         """The plans of the frontier, a pandas frame."""
         return FILE.frame(results.plans_table(self.summary), same_rows=False)
 
+    def _as_frame(self) -> Any:
+        return self.frame
+
+    def _said_first(self) -> list[str]:
+        return repr(self).splitlines()
+
     def _page(self, summary: ProtectionSummary) -> str:
         return render(summary)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from unikat._typing import Float64, Int32
 from unikat.data import CellTable, Design, Key
@@ -141,6 +143,24 @@ class Synthesis(Outcome):
         return combine_partially_synthetic(
             estimates, variances, self.spec.report.level if level is None else level
         )
+
+    def _as_frame(self) -> Any:
+        name = "dataset"
+        if isinstance(self.frames[0], pd.DataFrame):
+            while name in self.frames[0]:
+                name += "_"
+            several = dict(enumerate(self.frames, start=1))
+            return pd.concat(several, names=[name]).reset_index(name).reset_index(drop=True)
+        while name in self._tables[0].table.column_names:
+            name += "_"
+        numbered = [
+            one.table.add_column(0, name, [np.full(len(one.table), number)])
+            for number, one in enumerate(self._tables, start=1)
+        ]
+        return self._frames.frame(pa.concat_tables(numbered), same_rows=False)
+
+    def _said_first(self) -> list[str]:
+        return [self.summary.sentences[place] for place in ("files", "fit")]
 
     def _page(self, summary: SynthesisSummary) -> str:
         return render(summary)

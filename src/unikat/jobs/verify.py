@@ -75,6 +75,9 @@ class Verification(Tabled):
             [dict(zip(HEAD, row, strict=True)) for row in key_rows(self.summary)]
         )
 
+    def _said_first(self) -> list[str]:
+        return repr(self).splitlines()
+
     def __repr__(self) -> str:
         said = self.summary.sentences
         return "\n".join(said[place] for place in ("verdict", "answer", "records") if place in said)

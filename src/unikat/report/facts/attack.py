@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from unikat.report.facts.classics import InferredResult
+from unikat.report.facts.overview import Overview
 from unikat.spec.provenance import Provenance
 from unikat.synthesis.attacks.claims import Claims
 from unikat.synthesis.attacks.linkage import LinkFacts
@@ -38,7 +40,7 @@ class FileFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttackSummary:
+class AttackSummary(Overview):
     """The content of `attack.json`."""
 
     schema: str
@@ -75,3 +77,23 @@ class AttackSummary:
     """The file that the original was linked with; None if synthetic files were attacked."""
     linkage: LinkFacts | None = None
     """What the engine found."""
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Success of each attack and its excess, or the links of a linkage."""
+        if self.linkage is not None:
+            return [
+                {"probability": one.probability, "links": one.n_links, "correct": one.n_correct}
+                for one in self.linkage.accepted
+            ]
+        return [
+            {
+                "attack": one.name,
+                "target": one.target,
+                "success": one.rate.value,
+                "without_the_file": one.baseline.value,
+                "excess": None if one.excess is None else one.excess.value,
+                "excess_lower": None if one.excess is None else one.excess.lower,
+                "excess_upper": None if one.excess is None else one.excess.upper,
+            }
+            for one in self.attacks
+        ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from unikat.report.facts.certificate import SCHEMA as CERTIFICATE
 from unikat.report.facts.certificate import Certificate, Digest, LimitFacts
+from unikat.report.facts.overview import Overview
 from unikat.report.facts.protection import RiskFacts
 from unikat.risk.limits import Verdict
 from unikat.spec.provenance import Provenance
@@ -14,7 +16,7 @@ SCHEMA = "unikat.check-result/1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckSummary:
+class CheckSummary(Overview):
     """Every number of the page."""
 
     schema: str
@@ -64,3 +66,16 @@ class CheckSummary:
         own = {one.name: getattr(self, one.name) for one in both if hasattr(self, one.name)}
         made = {"unikat": record.unikat, "made": record.started, "seed": record.seed}
         return Certificate(**(own | made | {"schema": CERTIFICATE}))
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Each limit of the policy, what the file has of it, and the verdict."""
+        return [
+            {
+                "scenario": one.scenario,
+                "keys": ", ".join(one.keys),
+                "limit": one.target.limit,
+                "value": one.target.value,
+                "verdict": one.target.verdict,
+            }
+            for one in self.limits
+        ]

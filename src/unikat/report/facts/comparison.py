@@ -13,6 +13,7 @@ from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.models.base import Uncertainty
 from unikat.models.named import Named
 from unikat.report.facts.households import HouseholdsFacts
+from unikat.report.facts.overview import Overview, estimated
 from unikat.report.facts.result import SampleFacts, sample_facts
 from unikat.report.facts.taken import taken
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
@@ -82,7 +83,7 @@ class PathFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparisonSummary:
+class ComparisonSummary(Overview):
     """The content of `summary.json`."""
 
     schema: str
@@ -116,6 +117,18 @@ class ComparisonSummary:
         if self.households is not None:
             return self.households.n_left_out
         return 0 if self.zeros is None else self.zeros.n_dropped
+
+    def overview(self) -> list[dict[str, Any]]:
+        """τ1, τ2 and the held-out score of each model."""
+        return [
+            {
+                "model": one.model,
+                **estimated(tau1=one.tau1, tau2=one.tau2),
+                "log_score_difference": None if one.held_out is None else one.held_out.difference,
+                "converged": one.converged,
+            }
+            for one in self.models
+        ]
 
 
 def comparison_facts(

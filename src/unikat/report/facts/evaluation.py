@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from unikat.data.grouping import HouseholdSample
 from unikat.data.table import CellTable
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.report.facts.households import HouseholdsFacts
+from unikat.report.facts.overview import Overview
 from unikat.report.facts.zeros import ZerosFacts, zeros_facts
 from unikat.spec.evaluation import SECOND_SAMPLE, EvaluationSpec
 from unikat.spec.provenance import Provenance
@@ -65,7 +67,7 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationSummary:
+class EvaluationSummary(Overview):
     """The content of `summary.json`."""
 
     schema: str
@@ -101,6 +103,26 @@ class EvaluationSummary:
     def unit(self) -> Unit:
         """What was drawn and is at risk."""
         return RECORD if self.households is None else HOUSEHOLD
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Bias of τ1 and coverage of its intervals, by model and size of the samples."""
+        models = [
+            {
+                "model": one.model,
+                "n": one.n,
+                "samples": one.n_samples,
+                "tau1_true": one.tau1.truth,
+                "tau1_bias": one.tau1.bias,
+                "coverage": one.tau1.coverage,
+            }
+            for one in self.results
+            if one.tau1 is not None
+        ]
+        generators = [
+            {"synthesizer": one.synthesizer, "n": one.n, "files": one.n_samples}
+            for one in self.synthesizers
+        ]
+        return models or generators
 
 
 def evaluation_facts(

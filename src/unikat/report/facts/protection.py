@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from unikat.report.facts.classics import InferredResult
 from unikat.report.facts.columns import ColumnFacts, LeftOver
 from unikat.report.facts.committee import KeyShares, bins
 from unikat.report.facts.levels import LevelsFacts
+from unikat.report.facts.overview import Overview, estimated
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Verdict, smallest
 from unikat.risk.measures import TAUS
@@ -226,7 +227,7 @@ class PerturbationFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtectionSummary:
+class ProtectionSummary(Overview):
     """Every number of the page."""
 
     schema: str
@@ -341,3 +342,19 @@ class ProtectionSummary:
     def chosen(self) -> PlanFacts:
         """The plan that was carried out."""
         return next(plan for plan in self.plans if plan.chosen)
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Risk of the file and of the protected file, and what is lost."""
+        return [
+            {
+                "file": name,
+                "sample_uniques": one.n_uniques,
+                "smallest_cell": one.smallest,
+                **estimated(tau1=one.tau1, tau2=one.tau2),
+                "information_lost": lost,
+            }
+            for name, one, lost in (
+                ("original", self.before, 0.0),
+                ("protected", self.after, self.lost),
+            )
+        ]

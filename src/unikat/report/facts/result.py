@@ -26,6 +26,7 @@ from unikat.report.facts.classics import ClassicsResult
 from unikat.report.facts.design import DesignResult, MarginResult, design_result, margin_results
 from unikat.report.facts.households import HouseholdsResult, households_result
 from unikat.report.facts.linkage import LinkageResult
+from unikat.report.facts.overview import Overview
 from unikat.report.facts.registry import THRESHOLDS, RegistryResult
 from unikat.report.facts.release import ReleaseResult
 from unikat.report.facts.sensitivity import SensitivityFacts, sensitivity
@@ -189,7 +190,7 @@ class ChainFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result(RiskSummary):
+class Result(RiskSummary, Overview):
     """The content of `result.json`: what was found of the file as a whole, and how."""
 
     schema: str
@@ -253,6 +254,28 @@ class Result(RiskSummary):
         """Name of the model whose parameters were fitted: where `auto` chose, of the chosen one."""
         chosen = self.fit.get("chosen")
         return self.model if chosen is None else ModelSpec.of(str(chosen)).name
+
+    def overview(self) -> list[dict[str, Any]]:
+        """τ1 and τ2, and those of the published file where these are others."""
+        rows = (
+            ("tau1", self.tau1),
+            ("tau2", self.tau2),
+            ("tau1_shown", self.tau1_shown),
+            ("tau2_shown", self.tau2_shown),
+        )
+        return [
+            {
+                "measure": name,
+                "mean": one.mean,
+                "median": one.median,
+                "lower": one.lower,
+                "upper": one.upper,
+                "rhat": one.rhat,
+                "ess_bulk": one.ess_bulk,
+            }
+            for name, one in rows
+            if one is not None
+        ]
 
 
 def assessment_facts(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
+from unikat.report.facts.overview import Overview
 from unikat.spec.provenance import Provenance
 from unikat.studies.compare import SamplingRecord
 from unikat.synthesis.combine import Combined
@@ -78,7 +79,7 @@ class RuleBreaks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SynthesisSummary:
+class SynthesisSummary(Overview):
     """Every number of the page."""
 
     schema: str
@@ -104,3 +105,16 @@ class SynthesisSummary:
     def converged(self) -> bool:
         """Whether the chains converged."""
         return self.fit.converged
+
+    def overview(self) -> list[dict[str, Any]]:
+        """How far tables of the synthetic files are from the original's, by the number of keys."""
+        return [
+            {
+                "keys_per_table": one.order,
+                "tables": one.n_looked_at,
+                "distance": one.distance,
+                "distance_expected": one.distance_expected,
+                "pmse_ratio": one.pmse_ratio,
+            }
+            for one in self.margins
+        ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from unikat.protection.compared import KeyChange
 from unikat.protection.perturbed import CorrectMatches
 from unikat.report.facts.classics import InferredResult
+from unikat.report.facts.overview import Overview, estimated
 from unikat.report.facts.protection import RiskFacts
 from unikat.risk.limits import Judged, Verdict
 from unikat.spec.provenance import Provenance
@@ -15,7 +17,7 @@ SCHEMA = "unikat.verification-result/1"
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifySummary:
+class VerifySummary(Overview):
     """Every number of the page."""
 
     schema: str
@@ -60,3 +62,17 @@ class VerifySummary:
     provenance: Provenance
     warnings: tuple[str, ...] = ()
     sentences: dict[str, str] = field(default_factory=dict)
+
+    def overview(self) -> list[dict[str, Any]]:
+        """Risk of the original and of the protected file."""
+        after = self.after or self.by_original or self.matches
+        files = [("original", self.before), *([] if after is None else [("protected", after)])]
+        return [
+            {
+                "file": name,
+                "sample_uniques": one.n_uniques,
+                "smallest_cell": one.smallest,
+                **estimated(tau1=one.tau1, tau2=one.tau2),
+            }
+            for name, one in files
+        ]

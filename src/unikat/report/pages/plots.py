@@ -132,19 +132,28 @@ def _style_of_file() -> str:
     return f"<style>\n{rules}.unikat {{ background: {LIGHT['paper']}; }}\n</style>"
 
 
+def theme(selector: str) -> str:
+    """Colours of what a notebook shows: its theme decides, or what the reader prefers."""
+    light, dark = f"{{ {declared(LIGHT)} }}", f"{{ {declared(DARK)} }}"
+
+    def within(*surroundings: str) -> str:
+        return ", ".join(f"{one} {selector}" for one in surroundings)
+
+    lit = within('[data-jp-theme-light="true"]', '[data-theme="light"]', ".vscode-light")
+    dim = within('[data-jp-theme-light="false"]', '[data-theme="dark"]', ".vscode-dark")
+    return (
+        f"\n{selector} {light}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ {selector} {dark} }}\n"
+        f"{lit} {light}\n{dim} {dark}\n"
+    )
+
+
 @lru_cache(maxsize=1)
 def _style_of_page() -> str:
-    """Style of a picture in a notebook: the theme decides, or what the reader prefers."""
-    light, dark = f"{{ {declared(LIGHT)} }}", f"{{ {declared(DARK)} }}"
+    """Style of a picture in a notebook."""
     rules = template("figure.css.j2").render()
     return (
-        f"<style>\n.unikat {light}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ .unikat {dark} }}\n"
-        f'[data-jp-theme-light="true"] .unikat, [data-theme="light"] .unikat, '
-        f".vscode-light .unikat {light}\n"
-        f'[data-jp-theme-light="false"] .unikat, [data-theme="dark"] .unikat, '
-        f".vscode-dark .unikat {dark}\n"
-        f"{rules}"
+        f"<style>{theme('.unikat')}{rules}"
         f".unikat {{ background: var(--paper); width: 100%; min-width: {_SMALLEST}px; "
         f"max-width: {WIDE}px; height: auto; }}\n"
         ".unikat-box { overflow-x: auto; }\n</style>"

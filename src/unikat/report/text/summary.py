@@ -72,7 +72,7 @@ def _assessment(result: Result) -> Result:
     return replace(result, sentences=said)
 
 
-_EXPLAINED = {
+_EXPLAINED: dict[type, Any] = {
     Result: _assessment,
     ComparisonSummary: comparison.explained,
     EvaluationSummary: evaluation.explained,
