@@ -59,7 +59,7 @@ _NO_MODELS = {
     "Simulator": "unikat.models.base",
     "SpecError": "unikat.errors",
     "StopRule": "unikat.inference.chains",
-    "Synthesis": "unikat.jobs.synthesize",
+    "Synthesis": "unikat.jobs.synthesis",
     "UnikatError": "unikat.errors",
     "Verification": "unikat.jobs.verify",
     "Workers": "unikat.inference.backends",

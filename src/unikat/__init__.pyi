@@ -36,7 +36,7 @@ from unikat.jobs.protect import Protection as Protection
 from unikat.jobs.steps import estimate_risk as estimate_risk
 from unikat.jobs.steps import recode as recode
 from unikat.jobs.steps import tabulate as tabulate
-from unikat.jobs.synthesize import Synthesis as Synthesis
+from unikat.jobs.synthesis import Synthesis as Synthesis
 from unikat.jobs.verify import Verification as Verification
 from unikat.kernels.zeros import Diagram as Diagram
 from unikat.models.auto import Auto as Auto

@@ -11,6 +11,7 @@ import pytest
 
 import unikat
 from unikat.cli.main import main
+from unikat.jobs import synthesis as answer
 from unikat.jobs import synthesize as job
 
 QUICK = ("--chains", "2", "--datasets", "3", "--max-sweeps", "60", "--workers", "1", "--quiet")
@@ -180,7 +181,7 @@ def test_an_interruption_after_the_fit_keeps_the_chains_too(tmp_path, capsys, mo
     def stopped(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(job, stage, stopped)
+    monkeypatch.setattr(answer if stage == "render" else job, stage, stopped)
     assert main(["synthesize", str(source), "--keys", KEYS, *QUICK, "--out", str(out)]) == 2
     assert "--resume" in capsys.readouterr().err
     assert not list(out.glob("synthetic_*"))
