@@ -270,6 +270,7 @@ def protect(
     weight_of_records: float = 1.0,
     numeric: str | Mapping[Any, str | Sequence[str]] | None = None,
     perturbation_seed: int | None = None,
+    assessed: str | PathLike[str] | None = None,
     format: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,

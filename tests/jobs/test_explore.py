@@ -6,12 +6,14 @@ import json
 import math
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import unikat
 from jobs.test_kept import PERSONS, file_of
-from unikat.errors import SpecError
+from unikat.errors import SpecError, UnikatError
+from unikat.jobs import protect
 from unikat.jobs.explore import Exploration
 from unikat.jobs.looks import Points
 from unikat.protection.subsample import Shares
@@ -143,6 +145,35 @@ def test_what_is_done_besides_is_that_of_protect(run: Path) -> None:
     ):
         with pytest.raises(SpecError, match=why):
             found.look(steps, besides=wrong)
+
+
+@pytest.mark.slow
+def test_a_protection_takes_the_fit_of_an_assessment(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[str] = []
+    complete_fit = protect.complete_fit
+
+    def recorded(name: str, *args: Any, **more: Any) -> Any:
+        fitted.append(name.partition("-")[0])
+        return complete_fit(name, *args, **more)
+
+    monkeypatch.setattr(protect, "complete_fit", recorded)
+    asked = {"recode": {"age": "width(20)"}, "target": "tau1 <= 1000", "trust_spec": True}
+    of_fit = unikat.protect(run / "assessment.toml", **asked).summary
+    assert fitted == ["original", "protected"]
+    of_states = unikat.protect(run / "assessment.toml", assessed=run, **asked).summary
+    assert fitted[2:] == ["protected"]
+    for name in ("before", "after", "refit", "plans", "target", "converged", "left_over", "lost"):
+        assert getattr(of_states, name) == getattr(of_fit, name), name
+    for wrong, why in (
+        ({"population_size": 99_999}, "of another file than this one, or of the same with"),
+        ({"model": "latent-class:top_shape=0.5"}, "name the same"),
+        ({"assessed": run.parent}, "no complete"),
+    ):
+        with pytest.raises(UnikatError, match=why):
+            unikat.protect(run / "assessment.toml", **{"assessed": run, **asked, **wrong})
+    assert fitted[2:] == ["protected"]
 
 
 def test_groups_made_by_hand_are_looked_at_as_what_if_does(run: Path) -> None:

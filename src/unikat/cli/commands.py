@@ -103,8 +103,7 @@ def attack(found: Any, folder: Path) -> None:
 def protect(found: Any, folder: Path) -> None:
     """Recode or perturb FILE to reach a target with the least loss of information.
 
-    Writes the file, report, committee.html and plan.toml into DIR. Another file: unikat apply
-    plan.toml FILE2 --out FILE3.
+    Writes the file, report, committee.html and plan.toml, for unikat apply.
     """
     from unikat.report.text.columns import risk_rows
     from unikat.report.text.numbers import columns

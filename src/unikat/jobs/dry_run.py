@@ -249,7 +249,7 @@ def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Tol
         looks = search_seconds(model, asked.table, job.spec.sampling.seed)
         search = looks[0], looks[1] + 0.5 * upper
     # The check by a policy fits the protected file once more.
-    n_fits = 1 + job.spec.changes_keys + (job.spec.policy is not None)
+    n_fits = (job.spec.assessed is None) + job.spec.changes_keys + (job.spec.policy is not None)
     fits, files = load * n_fits, _files_of_records(job.spec)
     return Told(asked.table, fits, files, asked.handled, search, asked.columns.facts)
 

@@ -17,6 +17,7 @@ from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.files.folder import claim, keep_inputs, refuse_links
 from unikat.files.json import parse_json
+from unikat.inference.progress import Watcher
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.check import CHECKED, Check, check_protected, forget_check
 from unikat.jobs.columns import Treated, treated, with_risk
@@ -27,6 +28,7 @@ from unikat.jobs.perturbing import perturbation_facts, released_facts
 from unikat.jobs.protect_inputs import Loaded, load_and_check
 from unikat.jobs.protection_choice import Chosen, choose, releases_of
 from unikat.jobs.protection_target import Stages, states_told, verdicts_of
+from unikat.jobs.saved_states import posterior_beside, saved_fit
 from unikat.jobs.sensitive import inferred
 from unikat.protection.going_on import N_STATES
 from unikat.protection.linked import telling
@@ -54,8 +56,8 @@ from unikat.report.pages.protection import render
 from unikat.report.text.declared import declared_words
 from unikat.report.text.protection import LEAD
 from unikat.report.text.summary import explained
-from unikat.report.text.track_record import unknown_of
-from unikat.risk.limits import Measured, Verdict, together, worst
+from unikat.report.text.track_record import unknown_of, unknown_of_result
+from unikat.risk.limits import Measured, Reason, Verdict, together, worst
 from unikat.spec.kinds import PROTECT, Kind
 from unikat.spec.level_kinds import PLAIN
 from unikat.spec.plan import PlanSpec
@@ -197,13 +199,12 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         level=level,
         execution=job.execution,
     )
-    fitted = fit("original", asked.model, asked.table)
-    watcher.stage("Going on from the fit")
-    posterior = Posterior.of(fitted, progress=states_told(watcher.progress))
+    original = _original(spec, asked, fit, watcher)
+    posterior = original.posterior
     scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
     chosen = choose(spec, asked, scenarios, releases_of(spec, asked, posterior), watcher)
     watcher.stage("Assessing the protected file")
-    risk = _risk(spec, asked, scenarios, chosen, fitted, fit)
+    risk = _risk(spec, asked, scenarios, chosen, original, fit)
     treatment = _treatment(spec, asked, chosen)
     summary = replace(
         _summary(job, spec, file, asked, chosen, risk, treatment),
@@ -254,6 +255,40 @@ def _file_to_write(job: Job[ProtectionSpec], spec: ProtectionSpec, asked: Loaded
     return file
 
 
+class _Original(NamedTuple):
+    """A fit of the file as it is."""
+
+    posterior: Posterior
+    converged: bool
+    unknown: tuple[Reason, ...]
+    """Why its numbers may not tell whether a limit is met."""
+
+
+def _original(
+    spec: ProtectionSpec, asked: Loaded, fit: Callable[..., Fit], watcher: Watcher
+) -> _Original:
+    """Fit the file as it is, or take the fit of an assessment that kept its states."""
+    states = states_told(watcher.progress)
+    if spec.assessed is not None:
+        results = saved_fit(spec.assessed, spec.model, asked.table)
+
+        def tell(words: str, share: float | None) -> None:
+            if share == 0.0:
+                watcher.stage("Going on from the fit of the assessment")
+            elif share is not None and states is not None:
+                states(share)
+
+        posterior = posterior_beside(results, asked.table, tell)
+        unknown = unknown_of_result(results.result)
+        return _Original(posterior, results.result.converged, unknown)
+    fitted = fit("original", asked.model, asked.table)
+    estimate = fitted.estimate(spec.report.level)
+    watcher.stage("Going on from the fit")
+    posterior = Posterior.of(fitted, progress=states)
+    unknown = unknown_of(spec.model, estimate, converged=estimate.converged)
+    return _Original(posterior, estimate.converged, unknown)
+
+
 class _Risk(NamedTuple):
     """The risk before and after, by the plan and by a new fit."""
 
@@ -271,7 +306,7 @@ def _risk(
     asked: Loaded,
     scenarios: Scenarios,
     chosen: Chosen,
-    fitted: Fit,
+    original: _Original,
     fit: Callable[..., Fit],
 ) -> _Risk:
     """Fit the model to the released file, and collect what is known of the risk."""
@@ -282,23 +317,24 @@ def _risk(
         coarse = releases.table(release, release.recoded if perturbed else release.visible)
     coarse, rules = under_rules(coarse, recoding, asked.table)
     # Before and after are by the same states, so that chance does not come between them.
-    before, estimate, again = releases.posterior.what_if({}, level), fitted.estimate(level), fitted
-    refit = before
+    before, again = releases.posterior.what_if({}, level), asked.table
+    refit, refitted, converged = before, lambda: original.posterior, original.converged
     sampled = len(release.records) < len(releases.codes)
     if spec.changes_keys and (not perturbed or recoding.changes or sampled):
         # A fit of perturbed records would take their values for true.
         # Another search may find another recoding.
-        again = fit(f"protected-{coarse.fingerprint[:16]}", asked.model, coarse)
-        refit = again.estimate(level)
+        second = fit(f"protected-{coarse.fingerprint[:16]}", asked.model, coarse)
+        again, refit, refitted = second.table, second.estimate(level), partial(Posterior.of, second)
+        converged = converged and refit.converged
     matches = releases.matches(release) if release.is_changed else None
-    converged = estimate.converged and again.estimate(level).converged
     stages = Stages(
         before=before,
         promised=next(risk for one, risk in chosen.shown if one is release.plan),
         again=again,
+        refitted=refitted,
         refit=refit,
         released=None if matches is None else matches.measured,
-        unknown=unknown_of(spec.model, estimate, converged=converged),
+        unknown=original.unknown if converged else ("not converged",),
         perturbed=partial(releases.matches, release) if perturbed else None,
     )
     verdicts = verdicts_of(level, scenarios, release.plan, stages)

@@ -21,6 +21,7 @@ from unikat.jobs.households import read_sample
 from unikat.jobs.numeric import numeric_entries
 from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
 from unikat.jobs.protection_target import explicit_plan, scenarios_of
+from unikat.jobs.saved_states import saved_fit
 from unikat.models.named import build_model
 from unikat.protection.hierarchies import Choices, check_apart, choices, codes_apart
 from unikat.protection.numeric.change import Entry, check_entry
@@ -82,6 +83,8 @@ def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Lo
     """
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled, households = read_sample(spec, inputs, watcher)
+    if spec.assessed is not None:
+        saved_fit(spec.assessed, spec.model, table)
     check_perturbed(spec, table)
     numeric = numeric_entries(spec, microdata)
     scenarios = scenarios_of(spec, table)

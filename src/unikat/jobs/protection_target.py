@@ -48,7 +48,6 @@ from unikat.risk.estimate import RiskEstimate
 from unikat.risk.limits import Measured, Reason, judge
 from unikat.spec.limits import Limit
 from unikat.spec.protection import BY_SEARCH, ProtectionSpec
-from unikat.studies.fit import Fit
 
 
 class Aim(NamedTuple):
@@ -281,8 +280,10 @@ class Stages(NamedTuple):
     before: RiskEstimate
     promised: RiskEstimate
     """By the plan."""
-    again: Fit
-    """Of the recoded file, with its suppressed values."""
+    again: CellTable
+    """The recoded file, with its suppressed values, that was fitted again."""
+    refitted: Callable[[], Posterior]
+    """States of that fit."""
     refit: RiskEstimate
     released: Measured | None
     """The file with suppressed and perturbed values, by the model of the file as it was; None if
@@ -304,11 +305,12 @@ def verdicts_of(
     """
     table, again = scenarios.posterior.table, stages.again
     as_it_was = Recoding(keys=tuple(map(unchanged, recodable(table))))
-    whole = Recoding(keys=tuple(map(unchanged, recodable(again.table))))
+    whole = Recoding(keys=tuple(map(unchanged, recodable(again))))
 
     @cache
     def refitted() -> Scenarios:
-        return Scenarios(posterior=Posterior.of(again), scenarios=scenarios.scenarios, level=level)
+        posterior = stages.refitted()
+        return Scenarios(posterior=posterior, scenarios=scenarios.scenarios, level=level)
 
     before, promised, refit = map(Measured.of, (stages.before, stages.promised, stages.refit))
     found = []

@@ -11,7 +11,7 @@ from unikat.spec.households import HouseholdsSpec, RelativesSpec, units_are_hous
 from unikat.spec.key_errors import KeyErrors
 from unikat.spec.limits import Limit
 from unikat.spec.model import Model, ModelSpec
-from unikat.spec.models import HOUSEHOLDS
+from unikat.spec.models import HOUSEHOLDS, either, models_with
 from unikat.spec.option import Option
 from unikat.spec.tables import (
     ClassicsSpec,
@@ -140,3 +140,20 @@ class AssessmentSpec(Spec):
     def of_households(self) -> bool:
         """Whether the units are households."""
         return self.model.name == HOUSEHOLDS
+
+
+def check_of_persons(spec: AssessmentSpec) -> None:
+    """Refuse what the risk of recoded keys is not known with (ValueError)."""
+    if spec.model.name == HOUSEHOLDS:
+        raise ValueError(
+            f"records are persons here, and the model {HOUSEHOLDS} takes households; take "
+            f"{either(models_with(knows_groups=True))}, with --household for samples of whole "
+            "households"
+        )
+    for option, given in (
+        ("--relatives", spec.relatives is not None),
+        ("--registry", spec.registry is not None),
+        ("--classics", spec.classics is not None),
+    ):
+        if given:
+            raise ValueError(f"{option} cannot be combined with protect; leave it out")

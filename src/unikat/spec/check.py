@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from unikat.errors import SpecError, option
-from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec, check_of_persons
 from unikat.spec.option import Asked, Option
 from unikat.spec.paths import given_path
-from unikat.spec.protection import ProtectionSpec, check_of_persons
+from unikat.spec.protection import ProtectionSpec
 from unikat.spec.values import Names
 
 _BESIDE_CERTIFICATE = ("certificate", "policy", "original", "salt", "language", "trust_spec")

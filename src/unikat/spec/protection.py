@@ -10,11 +10,11 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from unikat.errors import shown
 from unikat.language.keys import column_of, split_keys
-from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec, check_of_persons
 from unikat.spec.columns import ColumnRoles, check_roles
 from unikat.spec.level_kinds import Apart
 from unikat.spec.limits import Limit
-from unikat.spec.models import AUTO, HOUSEHOLDS, either, models_with
+from unikat.spec.models import AUTO, HOUSEHOLDS
 from unikat.spec.numeric import NumericByColumn, methods_of
 from unikat.spec.option import Option
 from unikat.spec.paths import NamesFiles
@@ -80,7 +80,7 @@ class ProtectionSpec(AssessmentSpec):
             "What the protected file has to reach: 'tau1 <= 5' or 'tau2 <= 20' (upper end of the "
             "interval), 'tau1_estimate <= 5', 'r1 <= 0.2', 'records(r1 > 0.2) <= 10', 'k >= 3' or "
             "'population_k >= 5'. Exit code 3 if it is not met, or not known.",
-            "required, or what to do",
+            "required",
             first=True,
             form="run",
         ),
@@ -265,6 +265,18 @@ class ProtectionSpec(AssessmentSpec):
             "yourself: who knows it can undo them.",
             "drawn, and written to protect.toml",
             form="run",
+        ),
+    ] = None
+    assessed: Annotated[
+        Path | None,
+        Option(
+            "DIR",
+            "Folder of an assessment of the same file that kept its states (--keep-states): its "
+            "fit tells the risk before and after, and the file is not fitted again.",
+            accepts="str | PathLike[str] | None",
+            form="run",
+            label="Assessment whose fit is taken",
+            run="assess",
         ),
     ] = None
 
@@ -578,20 +590,3 @@ class ProtectionSpec(AssessmentSpec):
                 f"--suppress {self.suppress!r} takes the values of the file for true, and --pram "
                 "and --swap change them; take --suppress 'k >= 3', or leave one of them out"
             )
-
-
-def check_of_persons(spec: AssessmentSpec) -> None:
-    """Refuse what the risk of recoded keys is not known with (ValueError)."""
-    if spec.model.name == HOUSEHOLDS:
-        raise ValueError(
-            f"records are persons here, and the model {HOUSEHOLDS} takes households; take "
-            f"{either(models_with(knows_groups=True))}, with --household for samples of whole "
-            "households"
-        )
-    for option, given in (
-        ("--relatives", spec.relatives is not None),
-        ("--registry", spec.registry is not None),
-        ("--classics", spec.classics is not None),
-    ):
-        if given:
-            raise ValueError(f"{option} cannot be combined with protect; leave it out")

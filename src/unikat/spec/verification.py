@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from unikat.spec.assessment import AssessmentSpec
+from unikat.spec.assessment import AssessmentSpec, check_of_persons
 from unikat.spec.limits import Limit
 from unikat.spec.option import Option
-from unikat.spec.protection import ProtectionSpec, check_of_persons
+from unikat.spec.protection import ProtectionSpec
 from unikat.spec.scenarios import of_persons
 from unikat.spec.tables import FileSpec
 from unikat.spec.values import Names

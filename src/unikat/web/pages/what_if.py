@@ -302,6 +302,7 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     told = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
     for name, text in asked_of(state, {"recode": told} if told else {}).items():
         words += [flag_of(name), text]
+    words += [flag_of("assessed"), state.id or "."]
     files = {} if look is None else look["files"]
     return Numbers(
         id=state.id,
@@ -436,7 +437,7 @@ def apply(request: Request) -> Response:
         spec, _ = specify(
             ProtectionSpec,
             state.place / ASSESS.spec,
-            asked_of(state, {"recode": rules} if rules else {}),
+            asked_of(state, {"recode": rules} if rules else {}) | {"assessed": str(state.place)},
             shell=True,
             caller="The page",
             inside=state.bench.folder.root,
