@@ -11,6 +11,8 @@ says how it is run:
 - `<!-- file: NAME -->` before a block of any language writes it to a file of this name.
 - `<!-- output -->` before a ``text`` block says that it is what the block before prints;
   `<!-- output: about -->` allows numbers to differ by a fifth, or by five.
+- ``r`` blocks are run by `tests/test_r.py`; `<!-- needs: PACKAGE -->` leaves one out where R has no
+  such package.
 
 The blocks of a page share one folder, which holds the files of `write_supplies`, and one Python
 namespace.
@@ -37,7 +39,7 @@ BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```",
     flags=re.MULTILINE | re.DOTALL,
 )
-NOTES = ("not run", "limits", "exit code", "file", "output")
+NOTES = ("not run", "limits", "exit code", "file", "output", "needs")
 LIMITS = ("--chains", "2", "--max-sweeps", "60", "--allow-unconverged", "--workers", "1")
 """For the commands that fit models, unless the example names the option itself."""
 REPEATS = "2"

@@ -326,6 +326,30 @@ def report(folder: Path, language: str, word: bool) -> int:
     return 0
 
 
+@click.command()
+@click.argument("results", metavar="DIR|TABLE.parquet", type=click.Path(path_type=Path))
+@click.option(
+    "--beside",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The file that was assessed: its columns come first, and its labels stay.",
+)
+@click.option("--out", metavar="FILE2", type=click.Path(path_type=Path), required=True)
+@click.option("--overwrite", is_flag=True, help="Replace FILE2.")
+@click.option("--quiet", is_flag=True, help="Print errors alone.")
+def export(results: Path, beside: Path | None, out: Path, overwrite: bool, quiet: bool) -> int:
+    """Write a table of results for Stata (.dta), SPSS (.sav) or any program (.csv).
+
+    Of the assessment in DIR these are the records, one row for each record of the file.
+    """
+    from unikat.jobs.export import export as write
+
+    n_rows = write(results, out, beside=beside, overwrite=overwrite)
+    if not quiet:
+        say(f"{n_rows:,} rows: {out}")
+    return 0
+
+
 @click.command(cls=Once, asks="plan.PlanSpec")
 @click.argument("plan", metavar="plan.toml", type=click.Path(path_type=Path))
 @click.argument("source", metavar="FILE", type=DATA)

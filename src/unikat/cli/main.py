@@ -23,6 +23,7 @@ from unikat.cli.commands import (
     compare,
     demo,
     evaluate,
+    export,
     policy,
     protect,
     report,
@@ -73,8 +74,8 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
 
 
 for _command in (
-    apply, assess, attack, check, compare, demo, evaluate, policy, protect, report, synthesize,
-    verify, web, zeros,
+    apply, assess, attack, check, compare, demo, evaluate, export, policy, protect, report,
+    synthesize, verify, web, zeros,
 ):  # fmt: skip
     cli.add_command(_command)
 

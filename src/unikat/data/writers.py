@@ -24,7 +24,7 @@ from unikat.data.sources import Source
 from unikat.data.statistical import StatisticalSource
 from unikat.data.text_files import TextSource
 from unikat.data.texts import is_text
-from unikat.errors import DataError, option
+from unikat.errors import DataError, OutputError, SpecError, option
 from unikat.files.writing import create, finish, write_bytes
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def write_records(
     *,
     letters: Mapping[str, Sequence[str | None]] | None = None,
     sampled: bool = False,
+    titles: Mapping[str, str] | None = None,
 ) -> None:
     """Write a new file of records in the format of a source.
 
@@ -75,6 +76,8 @@ def write_records(
     sampled
         The records are some of the source's: labels of values that none of them has are left out,
         since only a record that is held back may have them.
+    titles
+        Labels of columns that the source does not have, in statistical files.
 
     Raises
     ------
@@ -86,9 +89,51 @@ def write_records(
     elif source.format == "arrow":
         _write_arrow(path, table)
     elif isinstance(source, StatisticalSource) and source.format in _STATISTICAL:
-        _write_statistical(path, table, source, labels or {}, letters or {}, sampled)
+        _write_statistical(path, table, source, labels or {}, letters or {}, sampled, titles or {})
     else:
         _write_parquet(path, table)
+
+
+def write_new(path: Path, table: pa.Table, titles: Mapping[str, str]) -> None:
+    """Write a new file of columns that no source has, in the format that its ending names.
+
+    Parameters
+    ----------
+    path, table
+        Where, and what.
+    titles
+        Labels of the columns, in files of Stata and SPSS.
+
+    Raises
+    ------
+    OutputError, SpecError
+        If the ending names none of these formats, or the library that writes it is not there.
+    """
+    import pyarrow.csv
+
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        with create(path) as file:
+            pyarrow.csv.write_csv(table, file)
+            finish(file)
+        return
+    if suffix not in (".dta", ".sav", ".zsav"):
+        raise OutputError(f"{path.name} has no ending that is written: .csv, .dta or .sav.")
+    try:
+        import pyreadstat
+    except ImportError:
+        raise SpecError(
+            f"{path.name} needs the package pyreadstat: install it with  "
+            "pip install 'unikat[stat]',  or write CSV."
+        ) from None
+    write_bytes(path, b"")
+    frame, labels = table.to_pandas(), [titles.get(name) for name in table.column_names]
+    if suffix == ".dta":
+        pyreadstat.write_dta(frame, path, column_labels=labels)
+    else:
+        pyreadstat.write_sav(frame, path, column_labels=labels, compress=suffix == ".zsav")
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _write_csv(path: Path, table: pa.Table, source: TextSource) -> None:
@@ -134,6 +179,7 @@ def _write_statistical(
     labels: Mapping[str, Mapping[Any, str]],
     letters: Mapping[str, Sequence[str | None]],
     sampled: bool,
+    titles: Mapping[str, str],
 ) -> None:
     """Write with pyreadstat, which opens the file itself."""
     import pyreadstat
@@ -149,7 +195,9 @@ def _write_statistical(
         own = {name: _labels_shown(table, source, name, said) for name, said in own.items()}
     shared: dict[str, Any] = {
         "file_label": meta.file_label or "",
-        "column_labels": [meta.column_names_to_labels.get(name) for name in names],
+        "column_labels": [
+            titles.get(name) or meta.column_names_to_labels.get(name) for name in names
+        ],
     }
     value_labels = (
         {
@@ -169,7 +217,7 @@ def _write_statistical(
     write_bytes(path, b"")
     frame = table.to_pandas()
     if source.format in ("sav", "zsav"):
-        for name in names:
+        for name in [name for name in names if name not in titles]:
             # A column of text is as wide as its longest value.
             width = source.declared(name).width
             if width is not None and is_text(table[name].type):

@@ -27,7 +27,7 @@ from unikat.report.facts.result import Result
 from unikat.report.folders import assessment as results
 from unikat.report.folders.assessment import Results
 from unikat.report.folders.findings import Findings
-from unikat.report.folders.outputs import DRAWS, RECORDS
+from unikat.report.folders.outputs import DRAWS
 from unikat.report.folders.records import record_tables, records_schema
 from unikat.report.pages.assessment import render
 from unikat.report.pages.cards import card
@@ -37,7 +37,7 @@ from unikat.report.text.language import speaking
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Measured, Verdict, judge
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.kinds import ASSESS, Kind
+from unikat.spec.kinds import ASSESS, RECORDS, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.trust import FOREIGN, Trust
 

@@ -34,7 +34,6 @@ from unikat.report.facts.attack import SCHEMA, AttackSummary
 from unikat.report.facts.classics import InferredResult
 from unikat.report.folders.assessment import load
 from unikat.report.folders.attack import records_table
-from unikat.report.folders.outputs import RECORDS
 from unikat.report.folders.parquet import write_table
 from unikat.report.folders.synthesis import fit_beside
 from unikat.report.pages.attack import render
@@ -43,7 +42,7 @@ from unikat.report.text.summary import explained
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.spec.attack import AttackSpec
 from unikat.spec.from_options import Inputs
-from unikat.spec.kinds import ATTACK, Kind
+from unikat.spec.kinds import ATTACK, RECORDS, Kind
 from unikat.spec.model import ModelSpec
 from unikat.spec.models import SIMPLEST
 from unikat.spec.rules import ZerosSpec

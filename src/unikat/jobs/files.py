@@ -14,10 +14,11 @@ from unikat.inference.progress import SILENT, Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.households import read_sample
 from unikat.jobs.inputs import read_registry
-from unikat.report.folders.outputs import RECORDS, RESULT, SPEC
+from unikat.report.folders.outputs import RESULT, SPEC
 from unikat.report.folders.records import ORDER, order_digest
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import Inputs
+from unikat.spec.kinds import RECORDS
 from unikat.spec.trust import Trust
 
 

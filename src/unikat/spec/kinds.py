@@ -109,6 +109,8 @@ def specification_of(name: str) -> type[Spec]:
     return found
 
 
+RECORDS = "records.parquet"
+"""One row for each record of the file of an assessment."""
 COMMITTEE, WORD = "committee.html", "committee.docx"
 """Two pages for a committee, and the same as a document of Word, which is written if it is asked
 for."""
@@ -134,7 +136,7 @@ ASSESS = Kind(
     report="report.html",
     others=(
         "records-at-risk.csv",
-        "records.parquet",
+        RECORDS,
         "households.parquet",
         "registry.parquet",
         "draws.nc",

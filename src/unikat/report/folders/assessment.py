@@ -41,11 +41,11 @@ from unikat.files.writing import (
 from unikat.report.facts.result import Result
 from unikat.report.folders.findings import SCALARS, Findings
 from unikat.report.folders.folder import not_understood, read_run
-from unikat.report.folders.outputs import DRAWS, OUTPUTS, RECORDS, REPORT, RESULT, SPEC, note
+from unikat.report.folders.outputs import DRAWS, OUTPUTS, REPORT, RESULT, SPEC, note
 from unikat.report.pages.assessment import render
 from unikat.risk.measures import WITHOUT_ERROR
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.kinds import ASSESS, KINDS
+from unikat.spec.kinds import ASSESS, KINDS, RECORDS
 
 MANIFEST = "manifest.json"
 FILES = (*(output.name for output in OUTPUTS), MANIFEST)

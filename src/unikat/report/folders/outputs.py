@@ -21,8 +21,9 @@ from unikat.report.folders.records import write_records
 from unikat.report.folders.records_at_risk import FILE as RECORDS_AT_RISK
 from unikat.report.folders.records_at_risk import write_records_at_risk
 from unikat.report.pages.assessment import render
+from unikat.spec.kinds import RECORDS
 
-RESULT, RECORDS, DRAWS = "result.json", "records.parquet", "draws.nc"
+RESULT, DRAWS = "result.json", "draws.nc"
 HOUSEHOLDS, STATES = "households.parquet", "states.checkpoint"
 SPEC, REPORT = "assessment.toml", "report.html"
 

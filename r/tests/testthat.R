@@ -1,0 +1,4 @@
+library(testthat)
+library(unikat)
+
+test_check("unikat")
