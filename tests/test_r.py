@@ -24,12 +24,15 @@ library(unikat)
 quickly <- function(f) {
   force(f)
   function(...) {
-    limits <- list(model = "latent-class", chains = 2, max_sweeps = 60, workers = 1, progress = FALSE)
+    limits <- list(model = "latent-class", chains = 2, max_sweeps = 60, workers = 1,
+                   progress = FALSE)
     limits <- limits[setdiff(names(limits), names(list(...)))]
     suppressWarnings(do.call(f, c(list(...), limits)))
   }
 }
-for (name in c("assess", "protect", "synthesize")) assign(name, quickly(getExportedValue("unikat", name)))
+for (name in c("assess", "protect", "synthesize")) {
+  assign(name, quickly(getExportedValue("unikat", name)))
+}
 library <- function(package, ...) {
   package <- as.character(substitute(package))
   if (package != "unikat") base::library(package, character.only = TRUE, ...)
