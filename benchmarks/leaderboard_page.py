@@ -5,19 +5,16 @@ Tests hold the page and the figures equal to the files.
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from leaderboard_chance import NORMAL, SMALL, by_size
 from leaderboard_figure import among_populations, coverage_and_width, ratios
 
 RESULTS = Path(__file__).parent / "results" / "leaderboard.jsonl"
-CALIBRATION = RESULTS.with_name("persons.csv")
-"""Samples by which docs/accuracy.md is made; each has `auto` without its survey."""
 FRAME = (Path(__file__).parent / "leaderboard.md").read_text(encoding="utf-8")
 """The page around its tables."""
 TITLES = (
@@ -28,11 +25,6 @@ HEADING = ("| " + " | ".join(TITLES) + " |", "|" + "---|" * len(TITLES))
 REFERENCE, CLAIRVOYANT = "auto", "clairvoyant"
 FEW = 5
 """Samples by which the error of a model is told from chance, at least."""
-NORMAL = math.sqrt(math.pi / 2.0)
-"""Standard deviation over mean absolute error, of a normal law."""
-SMALL = 20
-"""Samples of fewer population uniques are left out: their error is chance."""
-SIZES = ((SMALL, 50), (50, 100), (100, 200), (200, 400), (400, math.inf))
 MODELS = ("auto", "loglinear", "skinner-holmes", "individual-risk")
 KNOW = {
     "persons": None,
@@ -98,14 +90,14 @@ def page(path: Path = RESULTS) -> str:
     found = lines(path)
     if not found:
         return FRAME.replace("{tables}", "")
-    parts = [_made(found), FIGURE]
+    parts = [_made(found), *_glance(found), FIGURE]
     for design, title in TITLE.items():
         of_design = [one for one in found if one["design"] == design]
         if of_design:
             parts += [f"\n## {title}\n", *_part(design, of_design)]
     persons = [one for one in found if one["design"] == "persons"]
     parts += ["\n## Coverage against width\n", WIDTHS, *_calibration(found), *_aucs(persons)]
-    parts += _sizes(_large(_of(REFERENCE, persons)))
+    parts += by_size([one["tau1"]["truth"] for one in _large(_of(REFERENCE, persons))])
     for title, chosen in _by_share(persons):
         parts += [f"\n## {title}\n", *_table(chosen)]
     parts += ["\n## By population\n", *_by_population(persons)]
@@ -161,6 +153,41 @@ def _made(found: Sequence[Line]) -> str:
         f"other work, so that times are rough. {unfinished} fits stopped at a limit before they "
         f"had converged.{evidence}{smoke}\n"
     )
+
+
+def _glance(found: Sequence[Line]) -> Iterator[str]:
+    """Where `auto` stands in each design: its place, and who comes before or next."""
+    yield (
+        "| samples | error of `auto` | place | next to it | log score, place | by chance "
+        "| contained | width |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
+    for design, title in TITLE.items():
+        others = [o for o in found if o["design"] == design and o["model"] != CLAIRVOYANT]
+        own = _of(REFERENCE, others)
+        if not _large(own):
+            continue
+        models = _models(others)
+        errors = {m: e for m in models if (e := _error(_of(m, others), "tau1")) is not None}
+        scores = {
+            m: -sum(one["records"]["log_score"] for one in some) / len(some)
+            for m in models
+            if (some := [one for one in _of(m, others) if one["records"]])
+        }
+        best = min((m for m in errors if m != REFERENCE), key=lambda m: errors[m], default=None)
+        beside = "–" if best is None else f"`{best}` {_percent(errors[best])}"
+        by_chance, contained, _, width = _beside_chance(own, others)
+        yield (
+            f"| {title.lower()} | {_percent(errors[REFERENCE])} | {_rank(errors)} | {beside} | "
+            f"{-scores[REFERENCE]:.3f}, {_rank(scores)} | {by_chance} | {contained} | {width} |"
+        )
+    yield "\n*Where `auto` stands; a place of one sample says little.*\n"
+
+
+def _rank(values: dict[str, float]) -> str:
+    """Place of `auto` among those that have a value, the least first."""
+    before = sum(value < values[REFERENCE] for value in values.values())
+    return f"{before + 1} of {len(values)}"
 
 
 def _part(design: str, found: Sequence[Line]) -> Iterator[str]:
@@ -348,92 +375,6 @@ def _aucs(found: Sequence[Line]) -> Iterator[str]:
         f"{len(does)} of these{': ' + ', '.join(does) if does else ''}. A sample of a few percent "
         "does not tell all that the whole file tells of single cells."
     )
-
-
-def _sizes(found: Sequence[Line]) -> Iterator[str]:
-    """Error and chance by the size of τ1, in the samples by which docs/accuracy.md is made."""
-    with CALIBRATION.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["survey"] != "eusilc"]
-    samples = [
-        {name: float(row[f"{name}1"]) for name in ("true", "mean", "lower", "upper")}
-        | {"chance": float(row["chance"])}
-        for row in rows
-    ]
-    yield "\n## Chance and error of the model\n"
-    yield (
-        "The samples of persons of [the page on accuracy](accuracy.md#the-default-auto), by their "
-        "true τ1; `auto` without their survey.\n"
-    )
-    yield "| true τ1 | samples | error | chance | by chance | error of the model | width |"
-    yield "|---|---|---|---|---|---|---|"
-    parts = []
-    for low, high in (*SIZES, (SMALL, math.inf)):
-        parts.append(Parts.of([one for one in samples if low <= one["true"] < high]))
-        name = f"{low:g} and more" if high == math.inf else f"{low:g} to {high:g}"
-        yield f"| {name} | {parts[-1].cells()} |"
-    first, large, every = parts[0], parts[-2], parts[-1]
-    left = math.sqrt(1.15**2 - 1.0) * large.deviation
-    here = statistics.median(one["tau1"]["truth"] for one in found)
-    there = statistics.median(one["true"] for one in samples if one["true"] >= SMALL)
-    yield (
-        "\n**Why 1.15 cannot be expected.** With τ1 chance falls faster than the error of the "
-        f"model, so that the error over chance rises from {first.ratio:.2f} to {large.ratio:.2f}: "
-        f"from a τ1 of {SIZES[-1][0]} on, 1.15 would leave the model an error of {left:.1%}, and "
-        f"it has {large.model:.1%}, since a sample of a few percent does not tell the rare cells "
-        "of its population so well. An interval of 1.15 × the width of who knows the risks would "
-        "leave out this error; one that contains the truth as often as it says is "
-        f"{large.width:.2f} × as wide there.\n"
-    )
-    yield (
-        f"The {every.ratio:.2f} of all these samples and the number for `auto` in the first table "
-        "above are one measure, the mean relative error over the mean relative error by chance. "
-        f"The samples differ: the median τ1 is {there:.0f} there and {here:.0f} here."
-    )
-
-
-class Parts(NamedTuple):
-    """Error of samples and what it consists of, as shares of τ1."""
-
-    n: int
-    error: float
-    """Mean absolute error, as the next."""
-    chance: float
-    deviation: float
-    """Root mean square by chance."""
-    model: float
-    """What is left of the root mean squared error."""
-    width: float
-    """Mean width, over that of who knows the risks."""
-
-    @classmethod
-    def of(cls, own: Sequence[dict[str, float]]) -> Parts:
-        def mean(value: Callable[[dict[str, float]], float]) -> float:
-            return sum(map(value, own)) / len(own)
-
-        chance = mean(lambda one: one["chance"] / one["true"])
-        squared = mean(lambda one: ((one["mean"] - one["true"]) / one["true"]) ** 2)
-        by_chance = mean(lambda one: (NORMAL * one["chance"] / one["true"]) ** 2)
-        width = mean(lambda one: (one["upper"] - one["lower"]) / one["true"])
-        return cls(
-            n=len(own),
-            error=mean(lambda one: abs(one["mean"] - one["true"]) / one["true"]),
-            chance=chance,
-            deviation=math.sqrt(by_chance),
-            model=math.sqrt(max(squared - by_chance, 0.0)),
-            width=width / (2.0 * 1.96 * NORMAL * chance),
-        )
-
-    @property
-    def ratio(self) -> float:
-        """Error over that by chance."""
-        return self.error / self.chance
-
-    def cells(self) -> str:
-        """Cells of a row of the table."""
-        return (
-            f"{self.n} | {self.error:.1%} | {self.chance:.1%} | {self.ratio:.2f} | "
-            f"{self.model:.1%} | {self.width:.2f}"
-        )
 
 
 def _by_population(found: Sequence[Line]) -> list[str]:
