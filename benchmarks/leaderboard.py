@@ -155,8 +155,10 @@ def run(name: str, design: str, options: argparse.Namespace) -> None:
     sizes = sorted({max(LEAST, n) for n in shares})
     study = name if design == "persons" else f"{name}-{design}"
     out, told = options.folder / study, options.folder / f"{study}.csv"
-    whole = calibrate.EXPERIENCE
+    whole, of_households = calibrate.EXPERIENCE, calibrate.SAMPLED_HOUSEHOLDS
     calibrate.EXPERIENCE = without_survey(name, whole)
+    if design == "households":
+        calibrate.SAMPLED_HOUSEHOLDS = without_survey(name, of_households, "households")
     models = list(options.models)
     if options.evidence is not None:
         models = [
@@ -174,7 +176,7 @@ def run(name: str, design: str, options: argparse.Namespace) -> None:
         pd.DataFrame(list(estimates(frame, keys, rows))).to_csv(told, index=False)
         unikat.evaluate(frame, **asked, resume=True, estimates=told)
     finally:
-        calibrate.EXPERIENCE = whole
+        calibrate.EXPERIENCE, calibrate.SAMPLED_HOUSEHOLDS = whole, of_households
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     note = {
         "population": name, "design": design, "N": len(frame), "machine": machine(),

@@ -64,8 +64,11 @@ def of_survey(name: str, columns: dict[str, Any]) -> Any:
     return next((found for start, found in columns.items() if name.startswith(start)), None)
 
 
-def without_survey(name: str, experience: Any) -> Any:
-    """Parameters that calibration.py found without the survey of a population."""
+def without_survey(name: str, experience: Any, study: str = "persons") -> Any:
+    """Parameters that were found without the survey of a population.
+
+    By calibration.py, or in the study of ``"households"`` by sampled_households.py.
+    """
     named = {"spain-2017": "ense", "seattle": "acs"}
     survey = next((of for one, of in named.items() if name.startswith(one)), name.split("-")[0])
-    return replace(experience, **without("persons", survey))
+    return replace(experience, **without(study, survey))

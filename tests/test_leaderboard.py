@@ -96,7 +96,7 @@ def test_the_benchmark_runs_with_every_design_and_makes_its_page(
     monkeypatch.setattr(board, "population", population)
     monkeypatch.setattr(board, "HOUSEHOLD", {"town": ("home",)})
     monkeypatch.setattr(board, "STRATA", {"town": "birth_region"})
-    monkeypatch.setattr(board, "without_survey", lambda name, experience: experience)
+    monkeypatch.setattr(board, "without_survey", lambda name, experience, *study: experience)
     monkeypatch.setattr(board, "RESULTS", tmp_path / "results" / "leaderboard.jsonl")
     monkeypatch.setattr(board, "DOCS", tmp_path)
     (tmp_path / "images").mkdir()
