@@ -27,6 +27,15 @@ class Held(TableSource):
         self._table, self._declared = table, declared
         super().__init__(name, table.column_names, lambda names, _: table.select(names), format="")
 
+    @classmethod
+    def joined(cls, parts: Sequence[Held]) -> Held:
+        """Put columns of one file side by side."""
+        import pyarrow as pa
+
+        columns = {name: part._table.column(name) for part in parts for name in part.columns}
+        declared = {name: part._declared[name] for part in parts for name in part.columns}
+        return cls(parts[0].name, pa.table(columns), declared)
+
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
         return self._declared[name]

@@ -68,6 +68,14 @@ def is_name(column: str) -> bool:
     return len(column) <= _LONGEST and bool(_NAME.fullmatch(column)) and column.isprintable()
 
 
+class NoSuchTableError(SpecError):
+    """A file has no sheet or table of a name; `names` are those that it has."""
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
+
+
 def choose_table(
     names: Sequence[str], wanted: str | None, *, what: Literal["sheet", "table"], file: str
 ) -> str:
@@ -94,7 +102,8 @@ def choose_table(
             f"{file} holds {len(names):,} {what}s{told}. Name the one to read, for example "
             f"{option(what, shown[0] if shown else None)}."
         )
-    raise SpecError(
+    raise NoSuchTableError(
         f"{file} holds no {what} {brief(wanted)!r}.{suggest(wanted, shown)} It holds "
-        f"{len(names):,}{told}."
+        f"{len(names):,}{told}.",
+        shown,
     )

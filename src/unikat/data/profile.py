@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from unikat.data.engine import DEFAULT_MEMORY, literals
+from unikat.data.names import NoSuchTableError
 from unikat.data.readers import open_source
 from unikat.data.sources import Declared, Source
 from unikat.data.text_files import TextSource
-from unikat.errors import DataError
+from unikat.errors import DataError, UnikatError
 from unikat.interrupts import interruptible
 
 if TYPE_CHECKING:
@@ -314,6 +315,23 @@ def _profiled(
         title=declared.title,
         has_numbers=found.n_numbers > 0,
     )
+
+
+def tables_in(source: Any, **reading: Any) -> tuple[str, tuple[str, ...]]:
+    """Tell what a file holds several of, `sheet` or `table`, and their names; empty if neither.
+
+    Names that cannot be shown are left out.
+    """
+    how = {name: value for name, value in reading.items() if name not in ("sheet", "table")}
+    for what in ("sheet", "table"):
+        try:
+            # No file can have it.
+            open_source(source, **how, **{what: "\0"})
+        except NoSuchTableError as error:
+            return what, error.names
+        except UnikatError:
+            continue
+    return "", ()
 
 
 def _joined(counts: Sequence[int]) -> list[int]:

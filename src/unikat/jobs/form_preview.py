@@ -5,9 +5,10 @@ It imports the room `data` alone, so that the first answer does not wait for wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unikat.data import Design, read
+from unikat.data import CellTable, Design, read
 from unikat.data.held import Held
 from unikat.data.sampling import make_sampling
 from unikat.errors import SpecError
@@ -53,28 +54,86 @@ def groups(data: DataSpec, key: str, column: str, held: Held) -> Groups:
     >>> groups(DataSpec(), "AGE:width(10)", "AGE", held)
     Groups(labels=('0-9', '10-19'), counts=(2, 1), n_missing=1)
     """
-    codes = data.missing_values
-    if isinstance(codes, dict):
-        codes = {name: code for name, code in codes.items() if name == column}
-    found = read(
-        held,
-        [key],
-        Design(without_population=True),
-        codebook=data.codebook,
-        # Missing values as a level are counted with the others.
-        missing="level",
-        missing_values=codes,
-        decimal=data.decimal,
-        fewest_keys=1,
-        constant_keys=True,
-    )
-    table = found.tabulate()
+    # Missing values as a level are counted with the others.
+    table = _tabulated(data.model_copy(update={"missing": "level"}), {key: column}, held)
     (only,) = table.keys
     counts = [0] * only.n_levels
     for code, count in zip(table.cells[:, 0].tolist(), table.counts.tolist(), strict=True):
         counts[code] = count
     n_missing = 0 if only.missing_level is None else counts.pop()
     return Groups(labels=only.labels[: len(counts)], counts=tuple(counts), n_missing=n_missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyCounts:
+    """What a file tells of its keys together."""
+
+    n_records: int
+    n_incomplete: int
+    """Records with a missing key."""
+    n_uniques: int
+    """Sample uniques."""
+    n_cells: int
+    """Combinations that occur."""
+    smallest: int
+    """Records of the smallest combination without a missing key; 0 if there is none."""
+
+
+@interruptible
+def key_counts(data: DataSpec, keys: Mapping[str, str], held: Held) -> KeyCounts:
+    """Count combinations.
+
+    Parameters
+    ----------
+    data
+        How the file is read.
+    keys
+        Column of each key, by the key as `--keys` has it.
+    held
+        The columns.
+
+    Raises
+    ------
+    DataError, SpecError
+        If a rule is wrong, or does not fit its column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from unikat.data.held import hold
+    >>> held = hold(pd.DataFrame({"AGE": [3, 8, 11], "SEX": [1, 1, 2]}), ["AGE", "SEX"])
+    >>> found = key_counts(DataSpec(), {"AGE:width(10)": "AGE", "SEX": "SEX"}, held)
+    >>> found.n_uniques, found.n_cells, found.smallest
+    (1, 2, 1)
+    """
+    table = _tabulated(data, keys, held)
+    whole = table.counts[~table.incomplete]
+    return KeyCounts(
+        n_records=table.n_records,
+        n_incomplete=table.n_records - int(whole.sum()),
+        n_uniques=table.n_uniques,
+        n_cells=len(whole),
+        smallest=int(whole.min(initial=table.n_records)) if len(whole) else 0,
+    )
+
+
+def _tabulated(data: DataSpec, keys: Mapping[str, str], held: Held) -> CellTable:
+    codes, names = data.missing_values, set(keys.values())
+    if isinstance(codes, dict):
+        codes = {name: code for name, code in codes.items() if name in names}
+    found = read(
+        held,
+        list(keys),
+        Design(without_population=True),
+        codebook=data.codebook,
+        missing=data.missing,
+        missing_values=codes,
+        decimal=data.decimal,
+        levels={name: kind for name, kind in data.levels.items() if name in names},
+        fewest_keys=1,
+        constant_keys=True,
+    )
+    return found.tabulate()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from unikat.jobs.column_preview import ColumnsSeen
     from unikat.jobs.levels import EditedKey
     from unikat.spec.assessment import AssessmentSpec
+    from unikat.spec.base import Spec
+    from unikat.spec.kinds import Kind
     from unikat.spec.protection import ProtectionSpec
 
-MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 8, 2
+MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 24, 2
 """Profiles of files, columns of theirs, and tables of keys that are kept."""
 T = TypeVar("T")
 
@@ -207,6 +209,16 @@ class Workbench:
             (_stamp(file), *draft.reading.items()), lambda: profile(file, **draft.reading)
         )
 
+    def tables_in(self, draft: Draft) -> tuple[str, tuple[str, ...]]:
+        """Return what a file holds several of, `sheet` or `table`, and their names."""
+        from unikat.data.profile import tables_in
+
+        file = self.folder.resolve(draft.path)
+        how = [one for one in draft.reading.items() if one[0] not in ("sheet", "table")]
+        return self._profiles.get(
+            ("tables", _stamp(file), *how), lambda: tables_in(file, **dict(how))
+        )
+
     def columns(self, draft: Draft, names: Sequence[str]) -> Held:
         """Return columns of a file, held in memory.
 
@@ -222,6 +234,28 @@ class Workbench:
             (_stamp(file), *draft.reading.items(), *names),
             lambda: hold(file, names, **draft.reading),
         )
+
+    def foreseen(self, kind: Kind, spec: Spec) -> Sequence[str]:
+        """Try a few sweeps, and say in lines what a run would do; one at a time.
+
+        Raises
+        ------
+        UnikatError
+            As the run, before its first fit.
+        """
+        from unikat.jobs import dry_run
+        from unikat.report.text.dry_run import lines
+        from unikat.spec.from_options import Inputs
+
+        foresee = getattr(dry_run, f"of_{kind.noun}")
+        asked = ("foreseen", kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json())
+        return self._seen.get(asked, lambda: lines(foresee(spec, Inputs(), None)))
+
+    def key_columns(self, draft: Draft) -> Held:
+        """Return the columns of the keys; each is read once, when it is ticked."""
+        from unikat.data.held import Held
+
+        return Held.joined([self.columns(draft, [name]) for name in draft.keys])
 
     def table(self, spec: AssessmentSpec) -> CellTable:
         """Return the table of the keys of a specification's file.

@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 from jinja2 import Environment, meta, nodes
 
-from unikat.web.pages.check_page import Checked, Grouped, Missing, Population, Suggested
+from unikat.web.pages.check_page import Checked, Counts, Grouped, Missing, Population, Suggested
 from unikat.web.pages.columns import ColumnsPage, Roles
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
@@ -21,7 +21,7 @@ from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
-from unikat.web.pages.start import Command, StartPage
+from unikat.web.pages.start import Command, Foreseen, StartPage
 from unikat.web.pages.template import environment
 from unikat.web.pages.what_if import Numbers, Waiting, WhatIfPage
 
@@ -31,8 +31,10 @@ PAGES = [
     ("checked.html.j2", Checked),
     ("columns.html.j2", ColumnsPage),
     ("command.html.j2", Command),
+    ("counts.html.j2", Counts),
     ("file.html.j2", FilePage),
     ("files.html.j2", FilesPage),
+    ("foreseen.html.j2", Foreseen),
     ("grouped.html.j2", Grouped),
     ("keys.html.j2", KeysPage),
     ("level-counts.html.j2", LevelCounts),

@@ -14,7 +14,7 @@ from unikat.web.pages.pictures import few
 from unikat.web.workbench import Workbench, status_of
 
 if TYPE_CHECKING:
-    from unikat.jobs.form_preview import Groups, Told
+    from unikat.jobs.form_preview import Groups, KeyCounts, Told
     from unikat.spec.assessment import AssessmentSpec
     from unikat.zeros import Suggestion
 
@@ -44,6 +44,16 @@ class Missing:
 
     n_missing: int | None
     """None if they cannot be counted."""
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """The context of `counts.html.j2`: what the file tells of the keys together."""
+
+    found: KeyCounts | None
+    """None without keys, and if they cannot be counted."""
+    n_keys: int
     problem: str
 
 
@@ -111,6 +121,22 @@ def missing(bench: Workbench, draft: Draft, column: str) -> Missing:
     except UnikatError as error:
         return Missing(n_missing=None, problem=str(error))
     return Missing(n_missing=found.n_missing, problem="")
+
+
+def counts(bench: Workbench, draft: Draft) -> Counts:
+    """Count the combinations of the keys as the form has them."""
+    from unikat.jobs.form_preview import key_counts
+
+    n_keys = len(draft.keys)
+    if not n_keys:
+        return Counts(found=None, n_keys=0, problem="")
+    try:
+        spec = _spec(bench, _part(draft, (*OF_VALUES, "missing"), keys=draft.keys))
+        keys = dict(zip(spec.keys, draft.keys, strict=True))
+        found = key_counts(spec.data, keys, bench.key_columns(draft))
+    except UnikatError as error:
+        return Counts(found=None, n_keys=n_keys, problem=str(error))
+    return Counts(found=found, n_keys=n_keys, problem="")
 
 
 def population(bench: Workbench, draft: Draft) -> Population:

@@ -20,6 +20,28 @@ N_ROWS = 8
 """Records of a preview."""
 
 
+DELIMITERS = ((",", "comma ,"), (";", "semicolon ;"), ("tab", "tab"), ("|", "bar |"))
+NAMED = {"\t": "tab"} | {sign: sign for sign, _ in DELIMITERS}
+ENCODINGS = (
+    ("utf-8", "UTF-8"),
+    ("cp1252", "Windows, Western Europe (cp1252)"),
+    ("latin-1", "ISO Western Europe (latin-1)"),
+    ("cp1250", "Windows, Central Europe (cp1250)"),
+    ("iso8859-2", "ISO Central Europe (8859-2)"),
+    ("cp1251", "Windows, Cyrillic (cp1251)"),
+    ("cp1253", "Windows, Greek (cp1253)"),
+    ("cp1254", "Windows, Turkish (cp1254)"),
+    ("cp850", "DOS, Western Europe (cp850)"),
+    ("utf-16", "UTF-16"),
+)
+FORMATS = (
+    ("csv", "CSV"), ("tsv", "TSV"), ("parquet", "Parquet"), ("arrow", "Arrow"), ("xlsx", "Excel"),
+    ("ods", "OpenDocument"), ("sav", "SPSS"), ("dta", "Stata"), ("sas7bdat", "SAS"),
+    ("xpt", "SAS transport"), ("rds", "R (.rds)"), ("rdata", "R (.RData)"), ("sqlite", "SQLite"),
+    ("duckdb", "DuckDB"),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class FilePage:
     """The context of `file.html.j2`."""
@@ -33,6 +55,8 @@ class FilePage:
     """What the fields of how it is read hold."""
     problem: str
     """Why it could not be read; empty if it could."""
+    read_as: Mapping[str, Sequence[tuple[str, str]]]
+    """What can be chosen of how it is read, by option."""
     preview: tuple[Sequence[str], Sequence[Sequence[str]]] | None
     """Columns and the first records; None unless they were asked for."""
 
@@ -50,7 +74,7 @@ def reread(request: Request) -> Response:
     form = request.state.form
     draft = bench.draft(form.get("path", "")).updated(form, fields_on("file"))
     bench.keep(draft)
-    return _page(bench, draft, with_rows=False)
+    return _page(bench, draft, with_rows=bool(form.get("rows")))
 
 
 def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
@@ -71,6 +95,40 @@ def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
         profile=found,
         values=draft.values,
         problem=problem,
+        read_as=_choices(bench, draft, found),
         preview=rows,
     )
     return bench.page("file.html.j2", page, status)
+
+
+def _choices(
+    bench: Workbench, draft: Draft, found: Profile | None
+) -> dict[str, list[tuple[str, str]]]:
+    """What a file can be read as; what was found out stands first."""
+
+    def listed(
+        known: Sequence[tuple[str, str]], here: str | None, otherwise: str = "found out"
+    ) -> list[tuple[str, str]]:
+        words = dict(known).get(here or "", here)
+        return [("", f"{otherwise}: {words}" if here else otherwise), *known]
+
+    file = bench.folder.resolve(draft.path)
+    told = draft.reading
+    tables = bench.tables_in(draft)
+    return {
+        "delimiter": listed(
+            DELIMITERS,
+            None if found is None or "delimiter" in told else NAMED.get(found.delimiter or ""),
+        ),
+        "encoding": listed(
+            ENCODINGS, None if found is None or "encoding" in told else found.encoding
+        ),
+        "decimal": [("", "found out"), (".", "point: 3.14"), (",", "comma: 3,14")],
+        **{
+            what: [("", "the only one" if len(names) < 2 else "choose one")]
+            + [(name, name) for name in names]
+            for what, names in [tables]
+            if names
+        },
+        "format": [("", f"as its name says: {file.suffix.removeprefix('.') or 'none'}"), *FORMATS],
+    }

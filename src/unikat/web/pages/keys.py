@@ -15,7 +15,7 @@ from unikat.spec.missing import split_codes
 from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages import check_page
-from unikat.web.pages.check_page import Checked, Grouped, Population, Suggested
+from unikat.web.pages.check_page import Checked, Counts, Grouped, Population, Suggested
 from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
@@ -60,6 +60,8 @@ class KeysPage:
     """What is wrong with the form; empty if nothing is known to be."""
     grouped: Mapping[str, Grouped]
     """Groups of keys by column, of those that were asked for."""
+    counts: Counts | None
+    """What the file tells of the keys; None unless it was asked for."""
     population: Population | None
     """What the design tells; None unless it was asked for."""
     checked: Checked | None
@@ -110,6 +112,15 @@ def missing(request: Request) -> Response:
     bench, draft = workbench_of(request), _posted(request)
     column = request.state.form.get("column", "")
     return bench.page("missing.html.j2", check_page.missing(bench, draft, column))
+
+
+def counts(request: Request) -> Response:
+    """Count the combinations of the keys that are ticked."""
+    bench, draft = workbench_of(request), _posted(request)
+    found = check_page.counts(bench, draft)
+    if is_part(request):
+        return bench.page("counts.html.j2", found)
+    return _page(bench, draft, counts=found)
 
 
 def population(request: Request) -> Response:
@@ -178,6 +189,7 @@ def _page(
     status: int = 200,
     *,
     grouped: Mapping[str, Grouped] | None = None,
+    counts: Counts | None = None,
     population: Population | None = None,
     checked: Checked | None = None,
     suggested: Suggested | None = None,
@@ -200,6 +212,7 @@ def _page(
         codebooks=bench.folder.files(CODEBOOKS),
         problem=problem,
         grouped=grouped or {},
+        counts=counts,
         population=population,
         checked=checked,
         suggested=suggested,

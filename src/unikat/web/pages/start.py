@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,6 +26,9 @@ from unikat.web.fields import (
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
 from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbench_of
+
+if TYPE_CHECKING:
+    pass
 
 MODELS = [
     (name, f"{name}: several are fitted, the best gives the answer (recommended)")
@@ -110,6 +114,15 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Foreseen:
+    """The context of `foreseen.html.j2`: what the run would do, and how long it would take."""
+
+    lines: Sequence[str]
+    """As a dry run prints them."""
+    problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class StartPage(Command):
     """The context of `start.html.j2`."""
 
@@ -141,6 +154,8 @@ class StartPage(Command):
     """Those for statisticians, of all kinds of runs."""
     out: str
     """Folder of the results, from that of the workbench."""
+    foreseen: Foreseen | None
+    """None unless it was asked for."""
     problem: str
 
 
@@ -173,7 +188,7 @@ def submit(request: Request) -> Response:
     if draft.kind.name == "protect":
         draft = draft.with_key_options(form)
     out = form.get("out", "").strip()
-    is_asked = form.get("action") == "command"
+    is_asked = form.get("action") in ("command", "foresee")
     if not is_asked and form.get("asked_before", draft.asked_before) != draft.asked_before:
         return _page(bench, draft, out, CHANGED, 409)
     # What is started is what the page shows, whatever another tab has.
@@ -181,6 +196,11 @@ def submit(request: Request) -> Response:
     kept = bench.keep_of_tab(draft, "run", {**form, **mine})
     try:
         spec = draft.asked(bench.folder.resolve(draft.path), bench.folder.root)
+        if form.get("action") == "foresee":
+            foreseen = Foreseen(lines=bench.foreseen(draft.kind, spec), problem="")
+            if is_part(request):
+                return bench.page("foreseen.html.j2", foreseen)
+            return _page(bench, draft, out, foreseen=foreseen)
         if is_asked and is_part(request):
             wrong = "" if kept else OTHER_TAB
             return bench.page("command.html.j2", Command(wrong=wrong, **_command(draft, out)))
@@ -189,6 +209,8 @@ def submit(request: Request) -> Response:
         check_models(spec)
         id = bench.runs.start(spec, out)
     except UnikatError as error:
+        if form.get("action") == "foresee" and is_part(request):
+            return bench.page("foreseen.html.j2", Foreseen(lines=(), problem=str(error)))
         if is_asked and is_part(request):
             refused = Command(wrong=str(error), **_command(draft, out))
             return bench.page("command.html.j2", refused)
@@ -258,7 +280,13 @@ def _stem(path: str) -> str:
 
 
 def _page(
-    bench: Workbench, draft: Draft, out: str, problem: str = "", status: int = 200
+    bench: Workbench,
+    draft: Draft,
+    out: str,
+    problem: str = "",
+    status: int = 200,
+    *,
+    foreseen: Foreseen | None = None,
 ) -> Response:
     from unikat.language.keys import split_keys
 
@@ -290,6 +318,7 @@ def _page(
         further=[one for one in own if not one.first],
         common=common,
         out=out,
+        foreseen=foreseen,
         problem=problem,
         wrong="",
         **_command(draft, out),

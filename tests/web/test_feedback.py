@@ -1,0 +1,95 @@
+"""What the pages tell at once: of the keys together, and of how a file is read."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from unikat.web.pages.file import ENCODINGS
+from web_client import SURVEY, Client
+
+PART = {"HX-Request": "true"}
+
+
+def said(client: Client, **form: str) -> str:
+    answer = client.post("/keys/counts", {"path": "survey.csv", **form}, headers=PART)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html.unescape(answer.text))).strip()
+
+
+def test_uniques_k_and_combinations_follow_the_ticks(client: Client, folder: Path) -> None:
+    frame = pd.read_csv(folder / "survey.csv")
+    assert "Tick keys" in said(client)
+    for keys in (["age"], ["age", "sex"], ["age", "sex", "region"]):
+        sizes = frame.groupby(keys).size()
+        text = said(client, **{f"key:{key}": "on" for key in keys})
+        n = int((sizes == 1).sum())
+        assert f"{n} of 60 records are unique" in text
+        assert f"{len(sizes)} combinations occur" in text
+    bands = {"key:age": "on", "key:sex": "on", "grouping:age": "width(2)"}
+    banded = frame.assign(age=frame.age // 2).groupby(["age", "sex"]).size()
+    assert f"{len(banded)} combinations occur" in said(client, **bands)
+    missing = said(client, **{"key:age": "on", "key:sex": "on", "missing_values": "20"})
+    assert f"{int((frame.age == 20).sum())} records with a missing key" in missing
+    assert "malformed" in said(client, **bands | {"grouping:age": "width("})
+    # What is rare is not counted exactly.
+    assert "the smallest has fewer than 3 records" in said(
+        client, **{"key:age": "on", "key:sex": "on", "key:region": "on"}
+    )
+    whole = client.post("/keys/counts", {"path": "survey.csv", "key:age": "on"})
+    assert "combinations occur" in whole.text
+    assert "<html" in whole.text
+
+
+def test_how_a_file_is_read_is_chosen_from_lists(client: Client, folder: Path) -> None:
+    (folder / "word.csv").write_bytes("age;ort\n3,5;Köln\n4,5;Köln\n5,5;Köln\n".encode("cp1252"))
+    (folder / "plain.csv").write_text("age;town\n3,5;A\n4,5;B\n")
+    page = html.unescape(client.ask("/file?path=plain.csv").text)
+    assert "found out: semicolon ;" in page
+    assert "found out: UTF-8" in page
+    form = {"path": "word.csv", "encoding": "cp1252", "rows": "1"}
+    assert "Köln" in client.post("/file", form, headers=PART).text
+    # What was chosen is no longer what was found out.
+    assert 'value="cp1252" selected' in client.ask("/file?path=word.csv").text
+
+
+@pytest.mark.parametrize("encoding", [name for name, _ in ENCODINGS])
+def test_each_encoding_that_is_offered_can_be_read(
+    client: Client, folder: Path, encoding: str
+) -> None:
+    (folder / "coded.csv").write_bytes(SURVEY.encode(encoding))
+    answer = client.post("/file", {"path": "coded.csv", "encoding": encoding})
+    assert answer.status_code == 200
+    assert "60 records" in answer.text
+
+
+def test_sheets_and_tables_are_listed(client: Client, folder: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(folder / "two.duckdb") as made:
+        made.execute("CREATE TABLE people AS SELECT range AS age FROM range(5)")
+        made.execute("CREATE TABLE homes AS SELECT range AS id FROM range(3)")
+    page = client.ask("/file?path=two.duckdb")
+    assert page.status_code == 422
+    assert '<option value="people">' in page.text
+    chosen = client.post("/file", {"path": "two.duckdb", "table": "homes"})
+    assert "3 records" in chosen.text
+    assert '<option value="homes" selected>' in chosen.text
+    assert 'id="sheet"' not in client.ask("/file?path=survey.csv").text
+
+
+def test_a_run_is_foreseen_and_not_started(client: Client, folder: Path) -> None:
+    keys = {"path": "survey.csv", "key:age": "on", "key:sex": "on", "population_size": "900"}
+    client.post("/keys/keep", keys)
+    form = {"path": "survey.csv", "kind": "assess", "out": "new", "action": "foresee",
+            "model": "latent-class", "workers": "1"}  # fmt: skip
+    part = client.post("/run", form, headers=PART)
+    assert "60 records, 2 keys" in part.text
+    assert "nothing was written" in part.text
+    assert "<html" not in part.text
+    assert not (folder / "new").exists()
+    wrong = client.post("/run", form | {"chains": "-1"}, headers=PART)
+    assert 'role="alert"' in wrong.text
