@@ -9,6 +9,7 @@ into lines and, at last, lose their middle; numbers never do.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
@@ -28,15 +29,17 @@ _LINE, _BASE = 1.4, 1.08
 """Height of a line and place of its base, as parts of the size."""
 _EDGE, _GAP = 2.0, 12.0
 _WIDTHS = (
-    (0.35, " ,./:;\\|'ijl"), (0.4, "()-[]ft"), (0.45, "IJ!r"), (0.5, '"*_`'), (0.55, "?csz"),
-    (0.6, "FLkvxy"), (0.65, "0123456789$EPSTYabdeghnopqu{}τ"), (0.7, "ABCKRVXZ"), (0.75, "NU"),
-    (0.85, "#+<=>^w~&DGHOQ−±×"), (0.9, "M"), (1.0, "%@Wm"),
+    (0.35, " \u00a0\u202f,./:;\\|'’ijl"), (0.4, "()-[]ft"), (0.45, "IJ!r"), (0.5, '"*_`'),
+    (0.55, "?csz"), (0.6, "FLkvxy"), (0.65, "0123456789$EPSTYabdeghnopqu{}τ"),
+    (0.7, "ABCKRVXZ"), (0.75, "NU"), (0.85, "#+<=>^w~&DGHOQ−±×"), (0.9, "M"), (1.0, "%@Wm"),
 )  # fmt: skip
 """Widths of characters, as parts of the size: those of DejaVu Sans and Verdana, rounded up."""
 _WIDTH_OF = {character: width for width, characters in _WIDTHS for character in characters}
 _BOLD = 1.15
 _BREAKS = ":=+,;_-/.|&"
 """A word too long for a line is broken after one of these, if it has any."""
+_BLANKS = re.compile(r"[^\S\u00a0\u202f]+")
+"""Where a line may end: at no blank that holds a sign to its number."""
 _MOST_LINES = 3
 
 
@@ -64,15 +67,17 @@ def _advance(character: str) -> float:
 
 
 def wrapped(words: str, width: float, kind: str = "label") -> list[str]:
-    """Break words into lines that fit.
+    r"""Break words into lines that fit.
 
     Examples
     --------
     >>> wrapped("median 52, 95% between 37 and 68", 130)
     ['median 52, 95%', 'between 37 and 68']
+    >>> wrapped("médiane 52, 95\u00a0% entre 37 et 68", 120)
+    ['médiane 52,', '95\xa0% entre 37', 'et 68']
     """
     lines = [""]
-    for word in words.split():
+    for word in _BLANKS.split(words.strip()):
         longer = f"{lines[-1]} {word}".strip()
         if text_width(longer, kind) <= width:
             lines[-1] = longer

@@ -32,7 +32,7 @@ from unikat.report.pages.canvas import (
 )
 from unikat.report.text import overview, sentences, track_record
 from unikat.report.text import sensitivity as assumed
-from unikat.report.text.numbers import digits, level, number, significant
+from unikat.report.text.numbers import digits, in_turn, level, number, significant, titled
 from unikat.report.text.overview import Group
 from unikat.report.text.sensitivity import Group as Assumptions
 from unikat.report.text.words import capital, say
@@ -260,7 +260,7 @@ def groups(canvas: Canvas, found: Sequence[Group], tau1: float, unit: Unit = REC
 
 def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> None:
     """Draw bars one below the other; words go above a bar if there is no room on its right."""
-    canvas.describe(title, [f"{name}: {words}." for name, _, words in bars])
+    canvas.describe(title, [f"{titled(name, words)}." for name, _, words in bars])
     canvas.x_range = (0.0, 1.0)
     longest = max((text_width(name, "name") for name, _, _ in bars), default=0.0)
     names = min(longest, 0.34 * canvas.width) + 12
@@ -281,7 +281,7 @@ def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> Non
             y = canvas.cursor + 2
             canvas.cursor = y + 17
         canvas.rect((canvas.left, y, canvas.right - canvas.left, 17), "bar-back")
-        tip = f"{name}: {words}"
+        tip = titled(name, words)
         canvas.rect((canvas.left, y, canvas.x(share) - canvas.left, 17), "bar", tip)
         canvas.cursor += 6
     canvas.words(caption, at=(canvas.left + canvas.right) / 2)
@@ -294,7 +294,7 @@ def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption
     On a page names and numbers stand beside the intervals, on a phone above them.
     """
     rows = [row for group in found for row in group.rows]
-    said = "; ".join(f"{row.label}: {row.tau1.words}" for row in rows)
+    said = in_turn(titled(row.label, row.tau1.words) for row in rows)
     canvas.describe(say("figures.sensitivity.title", name=name), [f"{said}."])
     others = [row for row in rows if not row.final] or rows
     names = max(text_width(row.label, "name") for row in others) + _GAP
@@ -321,7 +321,7 @@ def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption
             for end in ends:
                 canvas.line((canvas.x(end), y - 6), (canvas.x(end), y + 6), "mark-thin", below=True)
             values = (row.tau1.lower, row.tau1.middle, row.tau1.upper)
-            tip = f"{row.label}: {name} {words}"
+            tip = titled(row.label, f"{name} {words}")
             if row.final:
                 low, middle, high = map(canvas.x, values)
                 canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
@@ -345,7 +345,7 @@ def term_selection(
 
     The selection ends where the statistic reaches the threshold; None where it has no such value.
     """
-    steps = "; ".join(
+    steps = in_turn(
         say("figures.terms.step", term=term, after=after, value=value)
         for term, after, value in zip(terms, tau1, statistic, strict=True)
     )

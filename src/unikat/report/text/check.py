@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unikat.report.facts.certificate import Certificate, LimitFacts
 from unikat.report.facts.check import CheckSummary
-from unikat.report.text.numbers import estimated, some
+from unikat.report.text.numbers import estimated, in_turn, some
 from unikat.report.text.sentences import first
 from unikat.report.text.verdict import VerdictText, apart, named, verdict_text, verdicts_text
 from unikat.report.text.words import say
@@ -94,7 +94,7 @@ def _knows(one: LimitFacts) -> str:
         return ", ".join(one.keys)
     known = "in_sample" if one.in_sample else "keys"
     knows = say(f"protection.knows.{known}", keys=", ".join(one.keys) or "–")
-    return f"{knows}; {say('check.with_errors', errors=one.errors)}" if one.errors else knows
+    return in_turn([knows, say("check.with_errors", errors=one.errors)]) if one.errors else knows
 
 
 def certified_lines(found: Certificate, compared: Sequence[str]) -> list[str]:

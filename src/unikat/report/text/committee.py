@@ -9,7 +9,7 @@ from unikat.report.facts.check import CheckSummary
 from unikat.report.facts.committee import KeyShares
 from unikat.report.facts.protection import ProtectionSummary, RiskFacts
 from unikat.report.text import check, protection
-from unikat.report.text.numbers import level, number, some
+from unikat.report.text.numbers import in_turn, level, number, some
 from unikat.report.text.plan_words import key_words, method_words
 from unikat.report.text.verdict import VerdictText, named
 from unikat.report.text.words import say
@@ -162,14 +162,14 @@ def _key_row(found: ProtectionSummary, one: KeyShares) -> KeyRow:
     for key in changed:
         if key.name == one.name:
             method = say("committee.perturbed", one=key, method=method_words(key))
-            words = f"{words}; {method}" if done is not None else method
+            words = in_turn([words, method]) if done is not None else method
     before = sum(share > 0.0 for share in one.before)
     after = sum(share > 0.0 for _, share in one.after)
     cost = say("committee.cost.levels", before=before, after=after)
     if not one.after:
         cost = say("committee.cost.left_out", before=before)
     elif one.missing[1] > one.missing[0]:
-        cost += f"; {say('committee.cost.missing', share=one.missing[1])}"
+        cost = in_turn([cost, say("committee.cost.missing", share=one.missing[1])])
     return KeyRow(name=_short(one.name, 24), done=_short(words), cost=cost, shares=one)
 
 

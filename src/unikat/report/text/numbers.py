@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -186,6 +186,28 @@ def listed(names: Sequence[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} {_wording('and')} {names[-1]}"
+
+
+def titled(name: str, words: str) -> str:
+    """Write a name and what is said of it, with the colon of the language.
+
+    Examples
+    --------
+    >>> titled("age", "in five-year bands")
+    'age: in five-year bands'
+    """
+    return _wording("titled").format(name, words)
+
+
+def in_turn(sentences: Iterable[str]) -> str:
+    """Write parts of a sentence one after the other, with the semicolons of the language.
+
+    Examples
+    --------
+    >>> in_turn(["age left out", "sex as in the file"])
+    'age left out; sex as in the file'
+    """
+    return _wording("in_turn").join(sentences)
 
 
 def some(names: Sequence[str], most: int) -> str:

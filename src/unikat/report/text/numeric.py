@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import starmap
 
 from unikat.protection.numeric.change import NumericColumn, NumericFacts
 from unikat.protection.numeric.risk import Linkage
 from unikat.report.text.language import wording
-from unikat.report.text.numbers import digits, listed, number, percent, significant
+from unikat.report.text.numbers import digits, in_turn, listed, number, percent, significant, titled
 from unikat.report.text.words import say
 from unikat.spec.numeric import AS_IT_IS, Method
 
@@ -33,7 +34,7 @@ def sentences(found: NumericFacts, tau2: float) -> dict[str, str]:
         listed(sorted((one.name, *one.together), key=found.names.index)): method_words(one)
         for one in found.columns
     }
-    said = "; ".join(f"{names}: {words}" for names, words in done.items())
+    said = in_turn(starmap(titled, done.items()))
     return {
         "numeric": say("numeric.changed", n=len(found.columns), done=said),
         "numeric_risk": speak("numeric.linkage"),

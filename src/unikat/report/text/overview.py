@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from unikat.report.facts.breakdown import MISSING, LevelFacts
 from unikat.report.text import households, sentences
-from unikat.report.text.numbers import listed, number
+from unikat.report.text.numbers import listed, number, titled
 from unikat.report.text.sentences import about
 from unikat.report.text.verdict import VerdictText, verdict_text
 from unikat.report.text.words import say
@@ -34,7 +34,7 @@ class Group(LevelFacts):
     def name(self) -> str:
         """Variable and level."""
         label = say("overview.missing") if self.label == MISSING else self.label
-        return f"{self.variable}: {label}"
+        return titled(self.variable, label)
 
 
 @dataclass(frozen=True, kw_only=True)

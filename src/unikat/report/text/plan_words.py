@@ -10,7 +10,7 @@ from unikat.language.keys import Call
 from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.protection import PerturbedKey, PlanFacts
 from unikat.report.text.language import known
-from unikat.report.text.numbers import number, significant, some, with_percent
+from unikat.report.text.numbers import in_turn, number, significant, some, with_percent
 from unikat.report.text.verdict import named
 from unikat.report.text.words import say
 from unikat.spec.recodings import LEFT_OUT
@@ -42,7 +42,7 @@ def plan_words(plan: PlanFacts, *, unchanged: bool = False) -> str:
     if plan.suppress is not None:
         rule, n = named(plan.suppress), plan.n_suppressed
         said.append(say("protection.key.suppressing", rule=rule, n=n))
-    return "; ".join(said) or say("protection.key.nothing")
+    return in_turn(said) or say("protection.key.nothing")
 
 
 def key_words(name: str, text: str, *, title: str = "", n_groups: int | None = None) -> str:
@@ -122,7 +122,7 @@ def _width(width: float) -> str:
 
 def level_words(keys: Sequence[LevelsFacts]) -> str:
     """Say how the levels of keys were understood, and why."""
-    return "; ".join(kind_words(one) for one in keys)
+    return in_turn(map(kind_words, keys))
 
 
 def kind_words(one: LevelsFacts) -> str:
