@@ -311,7 +311,10 @@ def demo(out: Path, seed: int, overwrite: bool, quiet: bool) -> int:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--language", default="", metavar="CODE", help="en or es.  [default: that of the run]"
+    "--language",
+    default="",
+    metavar="CODE",
+    help="en, es, fr or de.  [default: that of the run]",
 )
 @click.option("--word", is_flag=True, help="Also committee.docx, of a protection or a check.")
 def report(folder: Path, language: str, word: bool) -> int:

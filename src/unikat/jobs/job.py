@@ -160,8 +160,7 @@ class Outcome(ABC):
         Parameters
         ----------
         language
-            Code of its language, `en` or `es`; empty: that of the run. What has no words in it is
-            said in English.
+            Code of its language, `en`, `es`, `fr` or `de`; empty: that of the run.
 
         Raises
         ------

@@ -439,8 +439,8 @@ class PageSpec(Table):
         Language,
         Option(
             "CODE",
-            "Language of the report and of its sentences: en or es. What has no words in it is "
-            "said in English.",
+            "Language of the report, of the pages for a committee and of their sentences: en, es, "
+            "fr or de.",
             "en",
             form="run",
             label="Language of the report",

@@ -96,7 +96,7 @@ Level = Annotated[
     Option("P", "Probability of the intervals.", form="run", label="Probability of the intervals"),
 ]
 
-Language = Literal["en", "es", "fr"]
+Language = Literal["en", "es", "fr", "de"]
 """Codes of the languages of reports; the words of each are a folder of `report/words`."""
 
 

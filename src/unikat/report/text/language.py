@@ -40,7 +40,8 @@ def speaking(language: str) -> Iterator[None]:
         If there are no words in it.
     """
     if language not in LANGUAGES:
-        raise SpecError(f"language is {language!r}; it must be {' or '.join(LANGUAGES)}.")
+        known = f"{', '.join(LANGUAGES[:-1])} or {LANGUAGES[-1]}"
+        raise SpecError(f"language is {language!r}; it must be {known}.")
     token = _CURRENT.set(language)
     try:
         yield
