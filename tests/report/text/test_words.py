@@ -44,8 +44,10 @@ def results() -> Iterator[Result]:
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
 def test_every_sentence_is_a_template(spoken: str) -> None:
-    for code, _ in templates(spoken):
+    for code, wording in templates(spoken):
         placeholders(code, spoken)
+        for noun in re.findall(r"\|of\('([^']*)'\)", wording):
+            assert f"nouns.{noun}" in catalogue(spoken), code
 
 
 @pytest.mark.parametrize("spoken", FOREIGN)

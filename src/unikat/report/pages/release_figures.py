@@ -16,7 +16,7 @@ from unikat.report.pages.canvas import (
     tick_text,
     ticks,
 )
-from unikat.report.text.numbers import Estimated, estimated
+from unikat.report.text.numbers import Estimated, estimated, titled
 from unikat.report.text.words import say
 from unikat.spec.limits import Limit
 
@@ -80,7 +80,7 @@ def posteriors(canvas: Canvas, sides: Sequence[Side], limit: str | None = None) 
     canvas.x_range = (place(max(low, -0.5)) - edge, place(high) + edge)
     said, top = [], 0.0
     for one in sides:
-        words = f"{one.name}: {estimated(one.tau1.mean, one.tau1)}"
+        words = titled(one.name, estimated(one.tau1.mean, one.tau1))
         said.append(f"{words}.")
         canvas.words(words, "strong", canvas.left, "start")
         canvas.cursor += 6
