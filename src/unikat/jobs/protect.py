@@ -40,6 +40,7 @@ from unikat.protection.released import Released
 from unikat.protection.scenarios import Scenarios
 from unikat.protection.subsample import stands_for
 from unikat.protection.what_if import Posterior
+from unikat.report.facts.breakdown import breakdowns
 from unikat.report.facts.classics import InferredResult
 from unikat.report.facts.committee import key_shares
 from unikat.report.facts.levels import LevelsFacts
@@ -50,6 +51,7 @@ from unikat.report.facts.protection import (
     ScenarioFacts,
     SuppressionFacts,
 )
+from unikat.report.facts.risk_map import risk_map
 from unikat.report.folders import protection as results
 from unikat.report.folders.folder import copied_files, read_records, read_run
 from unikat.report.pages.protection import render
@@ -401,7 +403,11 @@ def _summary(
     if risk.matches is not None:
         shown = releases.table(release, release.visible)
         facts_released = RiskFacts.of_matches(risk.matches, shown)
+    # Perturbed values have no risk of a record, and suppressed ones have it by the new fit.
+    left = stages.promised if risk.matches is None else None if perturbed else stages.refit
     return ProtectionSummary(
+        breakdowns=() if left is None else breakdowns(left),
+        risk_map=None if left is None else risk_map(left),
         schema=SCHEMA,
         data=spec.data.name,
         file=file,

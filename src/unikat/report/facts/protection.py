@@ -17,11 +17,13 @@ from unikat.protection.released import ColumnChange
 from unikat.protection.scenarios import Scenario
 from unikat.protection.search import Plan
 from unikat.protection.utility import Utility
+from unikat.report.facts.breakdown import Breakdown
 from unikat.report.facts.classics import InferredResult
 from unikat.report.facts.columns import ColumnFacts, LeftOver
 from unikat.report.facts.committee import KeyShares, bins
 from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.overview import Overview, estimated
+from unikat.report.facts.risk_map import RiskMap
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Verdict, smallest
 from unikat.risk.measures import TAUS
@@ -300,6 +302,11 @@ class ProtectionSummary(Overview):
     """What an intruder learns about each sensitive column, from the file and the protected one."""
     suppression: SuppressionFacts | None
     """None if nothing was to be suppressed."""
+    breakdowns: tuple[Breakdown, ...] = ()
+    """Risk by the levels of each key of the released file; none where values were perturbed."""
+    risk_map: RiskMap | None = None
+    """The risk in the released file by two keys; None where values were perturbed, or of
+    households."""
     keys: tuple[KeyShares, ...]
     """How records spread over the levels of each key, before and after."""
     utility: Utility

@@ -41,7 +41,7 @@ from unikat.risk.measures import WITHOUT_ERROR
 
 _GAP = 14.0
 _ROW = ("name", "label")
-_Bar: TypeAlias = tuple[str, float, str]
+Bar: TypeAlias = tuple[str, float, str]
 """Name on the left of a bar, its share of the whole width, and words on its right."""
 
 
@@ -99,7 +99,7 @@ def drawings(result: Result, traces: Mapping[str, Float64]) -> dict[str, Drawing
     if any(key.drop is not None for key in result.keys):
         drawn["keys"] = key_drops(result.keys, result.tau1_expected.mean)
     if found := overview.groups(result):
-        drawn["groups"] = groups(found, result.tau1_expected.mean, unit)
+        drawn["groups"] = groups(found, unit)
     return drawn
 
 
@@ -240,25 +240,25 @@ def key_drops(canvas: Canvas, keys: Sequence[KeyFacts], tau1: float) -> None:
         share = min(max(drop, 0.0), whole) / whole
         left = max((1.0 - share) * tau1, 0.0)
         bars.append((name, share, say("figures.keys.bar", part=share, left=left)))
-    _bars(canvas, bars, say("figures.keys.title"), say("figures.keys.axis", tau1=tau1))
+    bar_rows(canvas, bars, say("figures.keys.title"), say("figures.keys.axis", tau1=tau1))
 
 
 @drawing
-def groups(canvas: Canvas, found: Sequence[Group], tau1: float, unit: Unit = RECORD) -> None:
-    """Draw the expected population uniques of each group of units, of `tau1` in the file."""
+def groups(canvas: Canvas, found: Sequence[Group], unit: Unit = RECORD) -> None:
+    """Draw the expected population uniques of each group of units among its sample uniques."""
     bars = [
         (
             one.name,
-            min(max(one.tau1 / max(tau1, 1e-9), 0.0), 1.0),
+            min(max(one.tau1 / max(one.n_uniques, 1), 0.0), 1.0),
             say("figures.groups.bar", unit=unit, one=one),
         )
         for one in found
     ]
     title = say("figures.groups.title", unit=unit)
-    _bars(canvas, bars, title, say("figures.groups.axis", tau1=tau1))
+    bar_rows(canvas, bars, title, say("figures.groups.axis"))
 
 
-def _bars(canvas: Canvas, bars: Sequence[_Bar], title: str, caption: str) -> None:
+def bar_rows(canvas: Canvas, bars: Sequence[Bar], title: str, caption: str) -> None:
     """Draw bars one below the other; words go above a bar if there is no room on its right."""
     canvas.describe(title, [f"{titled(name, words)}." for name, _, words in bars])
     canvas.x_range = (0.0, 1.0)

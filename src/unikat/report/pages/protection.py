@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from unikat.protection.released import ColumnChange
 from unikat.report.facts.protection import ProtectionSummary
 from unikat.report.pages.canvas import Drawing
-from unikat.report.pages.release_figures import Point, Side, frontier, posteriors
+from unikat.report.pages.committee import bars
+from unikat.report.pages.figures import groups
+from unikat.report.pages.release_figures import (
+    Point,
+    Side,
+    frontier,
+    posteriors,
+    risk_cells,
+    with_columns,
+)
 from unikat.report.pages.template import fill
 from unikat.report.text.columns import column_rows
 from unikat.report.text.numeric import linkage_rows, numeric_rows
+from unikat.report.text.overview import MOST_GROUPS, riskiest
 from unikat.report.text.plan_words import plan_words
 from unikat.report.text.protection import (
     LEAD,
@@ -46,6 +58,15 @@ class ProtectionPage:
     """Rows of the table of plans."""
     lead: str
     """Sentences below the title."""
+    groups: Drawing | None
+    """Population uniques among the sample uniques of groups of records; None if that is not
+    known."""
+    risk_map: Drawing | None
+    risk_map_words: str
+    with_columns: Drawing | None
+    """τ1 with each column that is left; None if none is."""
+    bars: Mapping[str, tuple[Markup, Markup]]
+    """By key, how records spread over the levels of each key, before and after."""
     stages: Sequence[str]
     """Before, after by the plan, by the new fit, and after perturbation if there is one."""
     sides: Sequence[tuple[str, ...]]
@@ -90,6 +111,16 @@ def render(summary: ProtectionSummary) -> str:
         verdict=verdict,
         summary=summary,
         picture=_before_and_after(summary),
+        groups=_groups(summary),
+        risk_map=None if summary.risk_map is None else risk_cells(summary.risk_map),
+        risk_map_words=_risk_map_words(summary),
+        with_columns=(
+            with_columns(summary.other_columns, summary.left_over) if summary.left_over else None
+        ),
+        bars={
+            one.name: (bars(one.before), bars([share for _, share in one.after]))
+            for one in summary.keys
+        },
         frontier=_frontier(summary),
         plans=plan_rows(summary)[1:],
         lead=" ".join(said[place] for place in LEAD if place in said),
@@ -105,6 +136,19 @@ def render(summary: ProtectionSummary) -> str:
         command=ProtectionSpec.again(),
     )
     return fill("protection.html.j2", context)
+
+
+def _groups(found: ProtectionSummary) -> Drawing | None:
+    shown = riskiest(found.breakdowns, found.after.tau1.mean, found.n_released, MOST_GROUPS)
+    return groups(shown) if shown else None
+
+
+def _risk_map_words(found: ProtectionSummary) -> str:
+    drawn = found.risk_map
+    if drawn is None:
+        return ""
+    hidden = "figures.risk_map.hidden"
+    return say("figures.risk_map.caption", drawn.n_hidden and hidden, found=drawn)
 
 
 def _before_and_after(found: ProtectionSummary) -> Drawing:

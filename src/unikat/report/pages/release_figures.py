@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from unikat.protection.search import NONE
+from unikat.report.facts.columns import ColumnFacts, LeftOver
+from unikat.report.facts.risk_map import RiskMap
 from unikat.report.pages.canvas import (
     Canvas,
     drawing,
@@ -16,6 +19,7 @@ from unikat.report.pages.canvas import (
     tick_text,
     ticks,
 )
+from unikat.report.pages.figures import bar_rows
 from unikat.report.text.numbers import Estimated, estimated, titled
 from unikat.report.text.words import say
 from unikat.spec.limits import Limit
@@ -225,3 +229,58 @@ def _label(
         y -= 12
     taken.append((x, x + width, y))
     canvas.text(x, y, words, anchor="start", kind="tiny")
+
+
+@drawing
+def risk_cells(canvas: Canvas, found: RiskMap) -> None:
+    """Draw the cells of two keys, the more expected population uniques the darker.
+
+    Four steps of equal factors tell less than a number and are seen at a glance; the number is in
+    the tip of a cell.
+    """
+    rows, columns = found.labels
+    most = max((value or 0.0 for row in found.tau1 for value in row), default=0.0)
+    names = [shortened(label, 0.3 * canvas.width, "tiny", most=1)[0] for label in rows]
+    canvas.name(say("figures.risk_map.rows", names=found.names), kind="tiny")
+    canvas.cursor += 4
+    canvas.left = 8 + max((text_width(name, "tiny") for name in names), default=0.0)
+    side = (canvas.right - canvas.left) / max(len(columns), 1)
+    height = max(min(side, 24.0), 13.0)
+    canvas.area(height * len(rows))
+    said = []
+    for i, (name, risks, counts) in enumerate(zip(names, found.tau1, found.records, strict=True)):
+        y = canvas.top + i * height
+        canvas.text(canvas.left - 6, y + height / 2 + 4, name, "end", "tiny", rows[i])
+        for j, (risk, n) in enumerate(zip(risks, counts, strict=True)):
+            where = f"{found.names[0]} {rows[i]}, {found.names[1]} {columns[j]}"
+            box = (canvas.left + j * side + 0.5, y + 0.5, side - 1, height - 1)
+            if risk is None:
+                canvas.rect(box, "cell-few", say("figures.risk_map.few", where=where))
+            elif n:
+                step = 0 if risk < NONE else 1 + int(risk > most / 16) + int(risk > most / 4)
+                tip = say("figures.risk_map.cell", where=where, tau1=risk, n=n)
+                canvas.rect(box, ("cell-0", "bar-faint", "bar-mid", "bar")[step], tip)
+                if risk > most / 4:
+                    said.append(f"{tip}.")
+    canvas.describe(say("figures.risk_map.title", names=found.names), said)
+    places = [(canvas.left + (j + 0.5) * side, label) for j, label in enumerate(columns)]
+    short = [
+        (x, shortened(label, max(side * 1.6, 40.0), "label", most=1)[0]) for x, label in places
+    ]
+    canvas.categories(short, say("figures.risk_map.axis", total=found.total, names=found.names))
+
+
+@drawing
+def with_columns(
+    canvas: Canvas, columns: Sequence[ColumnFacts], found: LeftOver, most: int = 8
+) -> None:
+    """Draw τ1 by the keys alone, with each column that is left, and with all of them."""
+    known = [(one.name, tau1) for one in columns if one.risk and (tau1 := one.risk.tau1)]
+    known.sort(key=lambda pair: -pair[1].mean)
+    rows = [(say("figures.with_columns.alone"), found.without.tau1), *known[:most]]
+    if found.together is not None and found.n_columns > 1:
+        rows.append((say("figures.with_columns.all", n=found.n_columns), found.together.tau1))
+    told = [(name, tau1) for name, tau1 in rows if tau1 is not None]
+    whole = max((tau1.mean for _, tau1 in told), default=0.0) or 1.0
+    bars = [(name, tau1.mean / whole, estimated(tau1.mean, tau1)) for name, tau1 in told]
+    bar_rows(canvas, bars, say("figures.with_columns.title"), say("figures.with_columns.axis"))

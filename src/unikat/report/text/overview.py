@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -131,22 +132,26 @@ def groups(result: Result) -> tuple[Group, ...]:
     First those of further columns. Levels of the keys are ranked by how much their expected τ1
     exceeds their share of the records.
     """
-    total = result.tau1_expected.mean
-    if total <= 0.0:
-        return ()
     columns = [one for one in result.breakdowns if not one.is_key][:2]
     found = [group for one in columns for group in _groups(one)[:MOST_OF_COLUMN]]
+    total, n_records = result.tau1_expected.mean, result.sample.n_records
+    if total <= 0.0:
+        return ()
+    return (*found, *riskiest(result.breakdowns, total, n_records, MOST_GROUPS - len(found)))
+
+
+def riskiest(
+    breakdowns: Sequence[Breakdown], total: float, n_records: int, most: int
+) -> tuple[Group, ...]:
+    """Levels of the keys whose expected τ1 most exceeds their share of the records."""
     levels = [
-        group
-        for one in result.breakdowns
-        if one.is_key and len(one.levels) > 1
-        for group in _groups(one)
+        group for one in breakdowns if one.is_key and len(one.levels) > 1 for group in _groups(one)
     ]
-    rate = total / max(result.sample.n_records, 1)
+    rate = total / max(n_records, 1)
     excess = [(group.tau1 - rate * group.n_records, group) for group in levels]
     ranked = sorted((pair for pair in excess if pair[0] > 0.0), key=lambda pair: -pair[0])
-    shown = [group for _, group in ranked[: max(MOST_GROUPS - len(found), 4)]]
-    return (*found, *sorted(shown, key=lambda group: -group.tau1))
+    shown = [group for _, group in ranked[: max(most, 4)]]
+    return tuple(sorted(shown, key=lambda group: -group.tau1))
 
 
 def _groups_shown(result: Result) -> str:
