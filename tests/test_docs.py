@@ -37,6 +37,7 @@ from unikat.report.facts import verification as verification_summary
 from unikat.report.folders import comparison
 from unikat.report.folders.evaluation import _schema
 from unikat.report.text import selection as choice
+from unikat.report.text.glossary import glossary
 from unikat.spec.kinds import KINDS
 from unikat.spec.rules import ZerosSpec
 from unikat.studies.calibrate import (
@@ -130,10 +131,7 @@ def test_every_page_is_in_the_navigation_by_its_kind():
 
 
 def test_terms_that_pages_link_to_are_in_the_glossary():
-    glossary = page("reference/glossary.md")
-    terms = {
-        line for line in glossary.splitlines() if line and not line.startswith((" ", "`", "#"))
-    }
+    terms = set(glossary())
     wanted = {
         "sample unique", "population unique", "key variable", "level", "cell", "τ1", "τ2", "r1",
         "r2", "posterior distribution", "credible interval", "prediction interval", "registry",

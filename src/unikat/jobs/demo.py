@@ -53,23 +53,35 @@ def run_demo(
                     "--out. Nothing was written."
                 )
         watcher.stage("Simulating a town")
-        town = simulate_town(seed=seed)
-        sample = draw_sample(town, seed=seed)
-        known = truth(town, sample)
+        n_people, known = write_town(folder, seed=seed)
         path = folder / SAMPLE
-        buffer = io.BytesIO()
-        csv.write_csv(pa.Table.from_pandas(sample, preserve_index=False), buffer)
-        replace_file(path, buffer.getvalue())
-        replace_file(folder / TRUTH, (json.dumps(asdict(known), indent=2) + "\n").encode())
         options = {
             "keys": list(KEYS),
-            "population_size": len(town),
+            "population_size": n_people,
             "set": {"candidates": list(CANDIDATES), "evidence_seconds": EVIDENCE},
             "seed": seed,
         }
         spec, inputs = specify(AssessmentSpec, path, options)
         found = run(spec, inputs, folder, resume=False, overwrite=overwrite, watcher=watcher)
     return found.result, known
+
+
+def write_town(folder: Path, *, seed: int = 1) -> tuple[int, Truth]:
+    """Simulate a town, and write a sample of it and the truth into a folder.
+
+    Returns
+    -------
+    tuple
+        The number of people of the town, and the truth.
+    """
+    town = simulate_town(seed=seed)
+    sample = draw_sample(town, seed=seed)
+    known = truth(town, sample)
+    buffer = io.BytesIO()
+    csv.write_csv(pa.Table.from_pandas(sample, preserve_index=False), buffer)
+    replace_file(folder / SAMPLE, buffer.getvalue())
+    replace_file(folder / TRUTH, (json.dumps(asdict(known), indent=2) + "\n").encode())
+    return len(town), known
 
 
 def compare(result: Result, known: Truth) -> str:

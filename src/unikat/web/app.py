@@ -18,6 +18,7 @@ from unikat.web.pages import (
     columns,
     file,
     files,
+    glossary,
     key_levels,
     keys,
     levels,
@@ -50,6 +51,7 @@ READING = (
     "/asked/{id:path}",
     "/download/{id:path}",
     "/beside",
+    "/glossary",
     "/static/{name}",
 )
 """Addresses of a workbench that is read and takes nothing in."""
@@ -83,6 +85,7 @@ def _routes() -> list[Route]:
         Route("/", _home),
         Route("/files", files.show),
         Route("/find", files.find),
+        Route("/town", _with_form(files.make_town), methods=["POST"]),
         Route("/file", file.show),
         Route("/file", _with_form(file.reread), methods=["POST"]),
         Route("/keys", keys.show),
@@ -125,6 +128,7 @@ def _routes() -> list[Route]:
         Route("/what-if-levels/{id:path}", levels.show),
         Route("/what-if-groups/{id:path}", what_if.groups),
         Route("/what-if-apply/{id:path}", _with_form(what_if.apply), methods=["POST"]),
+        Route("/glossary", glossary.show),
         Route("/static/{name}", _static),
     ]
 

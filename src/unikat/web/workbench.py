@@ -37,6 +37,21 @@ if TYPE_CHECKING:
 MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 24, 2
 """Profiles of files, columns of theirs, and tables of keys that are kept."""
 T = TypeVar("T")
+TOWN = "simulated-town/town-sample.csv"
+"""File of the guided first run."""
+GUIDE = {
+    "file": "The file is a sample of a town of 200,000 simulated people. See what its columns are "
+    "like, then press Choose the keys.",
+    "keys": "The key variables are marked, and the population size is filled in: that is what an "
+    "assessment needs. Untick a key to see how many records stay unique; then press Check and go "
+    "on.",
+    "columns": "No column of this file names a person. Go on to Run.",
+    "run": "Leave everything as it is, and press Start. The default compares several models, and "
+    "takes some minutes; latent-class alone is quicker.",
+    "runs": "Read page one of the report. In this town the truth is known: compare it with the "
+    "estimate and its interval below. Then look at the records at risk, and at What if.",
+}
+"""What the pages say of it."""
 
 
 class Kept:
@@ -69,6 +84,11 @@ class Nav:
     """The step that is current: `file`, `keys`, `columns`, `run` or `runs`."""
     path: str = ""
     """The file that the steps are about; empty if none was chosen."""
+
+    @property
+    def guide(self) -> str:
+        """What to do next in the guided first run; empty for other files."""
+        return GUIDE.get(self.here, "") if self.path == TOWN else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from unikat.web.pages.check_page import Checked, Counts, Grouped, Missing, Popul
 from unikat.web.pages.columns import ColumnsPage, Roles
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
+from unikat.web.pages.glossary import GlossaryPage
 from unikat.web.pages.key_levels import LevelCounts
 from unikat.web.pages.keys import KeysPage
 from unikat.web.pages.level_editor import Editor
@@ -35,6 +36,7 @@ PAGES = [
     ("file.html.j2", FilePage),
     ("files.html.j2", FilesPage),
     ("foreseen.html.j2", Foreseen),
+    ("glossary.html.j2", GlossaryPage),
     ("grouped.html.j2", Grouped),
     ("keys.html.j2", KeysPage),
     ("level-counts.html.j2", LevelCounts),

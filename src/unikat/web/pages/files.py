@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unikat.errors import brief
+from unikat.errors import OutputError, brief
 from unikat.web.folder import Entry
-from unikat.web.workbench import Nav, Workbench, workbench_of
+from unikat.web.workbench import TOWN, Nav, Workbench, workbench_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class FilesPage:
     crumbs: Sequence[tuple[str, str]]
     """Folders on the way to the one that is shown: name and path."""
     entries: Sequence[Entry]
+    town: bool
+    """Whether the simulated town is offered beside the files."""
     problem: str
     """Why a file that was dropped is not opened; empty if none was."""
 
@@ -73,6 +75,30 @@ def find(request: Request) -> Response:
     return _page(bench, "", entries, said, 300 if same else 404)
 
 
+def make_town(request: Request) -> Response:
+    """Write a sample of a simulated town into the folder, and open it with its keys marked."""
+    from unikat.datasets import KEYS
+    from unikat.files.folder import refuse_links
+    from unikat.files.writing import make_folder
+    from unikat.jobs.demo import TRUTH, write_town
+    from unikat.web.drafts import Draft
+
+    bench = workbench_of(request)
+    place = bench.folder.place(TOWN)
+    if place.exists():
+        return bench.see("/file", path=TOWN)
+    make_folder(place.parent)
+    if (place.parent / TRUTH).exists():
+        raise OutputError(
+            f"{place.parent.name} holds a {TRUTH} and no sample; rename or remove the folder."
+        )
+    refuse_links(place.parent, (place.name, TRUTH))
+    n_people, _ = write_town(place.parent)
+    size = {"population_size": str(n_people)}
+    bench.keep(Draft(path=TOWN, keys=tuple(KEYS), values=size))
+    return bench.see("/file", path=TOWN)
+
+
 def _page(
     bench: Workbench, path: str, entries: Sequence[Entry], problem: str = "", status: int = 200
 ) -> Response:
@@ -84,6 +110,7 @@ def _page(
         root=bench.folder.root.name or str(bench.folder.root),
         crumbs=crumbs,
         entries=entries,
+        town=not path and not (bench.folder.root / TOWN).exists(),
         problem=problem,
     )
     return bench.page("files.html.j2", page, status)

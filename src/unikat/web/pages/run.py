@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from unikat.errors import UnikatError
+from unikat.files.json import parse_json
 from unikat.web import decisions
 from unikat.web.decisions import Decision
 from unikat.web.drafts import Draft
@@ -21,7 +22,7 @@ from unikat.web.folder import NotInFolderError
 from unikat.web.pages.records import records_of
 from unikat.web.runs import Run
 from unikat.web.security import REPORT_POLICY
-from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
+from unikat.web.workbench import TOWN, Nav, Workbench, status_of, workbench_of
 
 PAPERS = (".html", ".docx", ".json", ".toml", decisions.FILE)
 """Endings of the files that a committee can have."""
@@ -59,6 +60,8 @@ class ResultPage:
     run: Run
     files: Sequence[tuple[str, int]]
     """Names and sizes of the files that can be had."""
+    truth: Mapping[str, float]
+    """What is true of a sample of the simulated town; empty of other files."""
     records: Sequence[tuple[str, str]]
     """Names and paths of those that are files of data."""
     has_report: bool
@@ -148,6 +151,7 @@ def _page(
             nav=nav,
             run=run,
             files=files,
+            truth=_truth(bench) if nav.guide and not bench.read_only else {},
             records=[(name, f"{id}/{name}".lstrip("/")) for name in run.kind.records_in(place)],
             has_report=(place / run.kind.report).is_file(),
             has_records=not bench.read_only and records_of(place) is not None,
@@ -160,6 +164,15 @@ def _page(
         ),
         status,
     )
+
+
+def _truth(bench: Workbench) -> dict[str, float]:
+    """The true numbers of the simulated town; empty if they are not there any more."""
+    try:
+        found = parse_json(bench.folder.resolve(TOWN).with_name("truth.json").read_bytes())
+        return {name: float(found[name]) for name in ("n_uniques", "tau1", "tau2")}
+    except (UnikatError, OSError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def _downloads(bench: Workbench, run: Run, place: Path) -> list[str]:

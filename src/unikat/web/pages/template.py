@@ -13,6 +13,7 @@ from markupsafe import Markup
 from unikat._version import __version__
 from unikat.errors import on_page
 from unikat.report.pages import colours
+from unikat.report.text.glossary import anchor_of, glossary
 from unikat.report.text.numbers import counted, number, percent
 from unikat.spec.network import NETWORK
 from unikat.web.drafts import flag_of
@@ -37,12 +38,21 @@ class Pages:
         self._base = base
         self._environment = environment()
         self._environment.globals["at"] = self.at
+        self._environment.globals["term"] = self.term
         self._environment.globals["read_only"] = read_only
 
     def at(self, path: str, /, **query: str) -> str:
         """Return the address of a page; a path of the folder may be a part of it."""
         asked = {name: value for name, value in query.items() if value}
         return f"{self._base}{quote(path)}{'?' + urlencode(asked) if asked else ''}"
+
+    def term(self, name: str, words: str = "") -> Markup:
+        """Write a term that leads to its sentence in the glossary, and shows it when pointed at."""
+        one = glossary()[name]
+        address = f"{self.at('/glossary')}#{one.anchor}"
+        return Markup('<a class="term" href="{}" title="{}">{}</a>').format(
+            address, one.text, words or name
+        )
 
     def fill(self, name: str, context: Any) -> str:
         """Render a page from a dataclass: a template may use its fields, and what all share."""
@@ -63,6 +73,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {
+        "anchor_of": anchor_of,
         "at": lambda path, /, **_: path,
         "band_bars": band_bars,
         "bars": bars,
@@ -71,6 +82,7 @@ def environment() -> Environment:
         "flag_of": flag_of,
         "pair_bars": pair_bars,
         "reach": reach,
+        "term": lambda name, words="": words or name,
         "settling": settling,
         "colours": Markup(colours.style()),
         "counted": counted,
