@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -27,6 +28,7 @@ PINS = [
 
 
 OPTIONAL = (
+    "web",
     "stat",
     "spreadsheet",
     "word",
@@ -108,6 +110,41 @@ def _requirements(name: str) -> list[str]:
 def test_no_package_registry_is_named(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.search(r"(index-url|find-links .*/|--hash|pypi|://)", text)
+
+
+def test_the_workbench_names_the_extra_that_it_needs():
+    program = (
+        "import sys; sys.modules['starlette'] = None; from unikat.cli.main import main; "
+        "sys.exit(main(['web', '--no-browser']))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert found.stderr.count("\n") == 1
+    assert "pip install 'unikat[web]'" in found.stderr
+
+
+def test_the_recipe_of_conda_has_the_same_dependencies():
+    recipe = (ROOT / "conda" / "meta.yaml").read_text("utf-8")
+    needed = {canonicalize_name(one) for one in re.findall(r"^    - ([\w-]+)", recipe, re.M)}
+    # Where conda-forge calls a package otherwise, or splits it.
+    named = {"python-duckdb": "duckdb"}
+    assert names(PROJECT["dependencies"]) <= {named.get(one, one) for one in needed}
+    assert f'version = "{unikat.__version__}"' in recipe
+
+
+def test_figures_of_the_paper_are_those_of_the_leaderboard():
+    table = re.compile(r"^\| `([\w-]+)`[^|]*\| ([\d.]+%) \|.*$", re.M)
+    page = (ROOT / "docs" / "leaderboard.md").read_text("utf-8")
+    simple = page[page.index("## Simple random") : page.index("## Whole households")]
+    known = {found[1]: found for found in table.finditer(simple)}
+    text = (ROOT / "paper" / "paper.md").read_text("utf-8")
+    quoted = list(table.finditer(text))
+    assert len(quoted) == 7
+    for row in quoted:
+        assert row[2] == known[row[1]][2], row[1]
+        contained = row[0].split("|")[3].strip()
+        assert contained == known[row[1]][0].split("|")[4].strip(), row[1]
+    assert f"off by {known['clairvoyant'][2]}" in text
 
 
 def test_version_is_the_same_everywhere():

@@ -430,7 +430,18 @@ def web(folder: Path, port: int, no_browser: bool, read_only: bool) -> int:
     read where they lie and never copied. The last line printed is the address; Ctrl-C ends the
     workbench, and runs that go on then keep what is done.
     """
-    from unikat.web.server import serve
+    try:
+        from unikat.web.server import serve
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing not in ("starlette", "uvicorn", "python_multipart", "anyio"):
+            raise
+        from unikat.errors import SpecError
+
+        raise SpecError(
+            f"The workbench needs {missing}, which is not installed. Install it with  "
+            "pip install 'unikat[web]',  or assess a file without it:  unikat assess FILE --keys …"
+        ) from None
 
     serve(folder, port=port, browser=not no_browser, read_only=read_only, tell=say)
     return 0

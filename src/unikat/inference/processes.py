@@ -230,8 +230,9 @@ def _keep_sockets() -> None:
     if "tempdir" in config:
         return
     root = temporary_root()
-    if len(os.fsencode(root)) + _SOCKET_NAME > _SOCKET_PATH:
-        # A socket holds nothing on disk: any place serves whose path is short enough.
+    if os.name == "posix" and len(os.fsencode(root)) + _SOCKET_NAME > _SOCKET_PATH:
+        # A socket holds nothing on disk: any place serves whose path is short enough. Windows has
+        # pipes, whose names are no paths.
         root = _short_folder(root)
     config["tempdir"] = str(Scratch(root).path)
 
