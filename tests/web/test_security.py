@@ -14,7 +14,8 @@ from unikat.web.security import COOKIE, HEADERS, MOST_BYTES, POLICY, Access
 from web_client import HOST, ORIGIN, PORT, Client
 
 PAGES = ["/", "/files", "/file?path=survey.csv", "/keys?path=survey.csv", "/run?path=survey.csv",
-         "/columns?path=survey.csv", "/glossary", "/levels?path=survey.csv&edit=region",
+         "/columns?path=survey.csv", "/policy?path=survey.csv", "/glossary",
+         "/levels?path=survey.csv&edit=region",
          "/run?path=survey.csv&kind=protect", "/run?path=survey.csv&kind=evaluate", "/runs",
          "/beside?one=x&other=y", "/asked/x", "/records/x", "/find?name=survey.csv", "/events/x",
          "/report/x", "/download/x", "/static/htmx.min.js", "/static/workbench.css",

@@ -18,6 +18,7 @@ from unikat.web.pages.keys import KeysPage
 from unikat.web.pages.level_editor import Editor
 from unikat.web.pages.levels import LevelsPage
 from unikat.web.pages.plans import Beside, Frontier
+from unikat.web.pages.policy import PolicyPage, Preview
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
@@ -43,6 +44,8 @@ PAGES = [
     ("levels.html.j2", Editor),
     ("listed.html.j2", Records),
     ("missing.html.j2", Missing),
+    ("policy.html.j2", PolicyPage),
+    ("policy-text.html.j2", Preview),
     ("population.html.j2", Population),
     ("problem.html.j2", ProblemPage),
     ("progress.html.j2", Progress),

@@ -70,7 +70,7 @@ INTRO = {
     "check": (
         "This file is taken as the one that is to be released. The report says of each "
         "requirement of a policy whether it is met, and a certificate names the file by its "
-        "digest. A policy is a file in the folder of the workbench; unikat policy writes one.",
+        "digest. A policy is a file in the folder of the workbench.",
     ),
 }
 """What the page says of kinds of runs that have no template of their own."""
