@@ -154,13 +154,13 @@ pip <- function(python, arguments, failed) {
 }
 
 # Call the program: its exit code and what it printed. Errors of unikat become errors of R.
-call_unikat <- function(arguments, progress = FALSE, known = character()) {
+call_unikat <- function(arguments, progress = FALSE, known = list()) {
   unikat_python()
   command <- session$found$command
   told <- character()
   hear <- function(line, process) {
     told <<- c(told, line)
-    if (progress && !grepl("^Error: ", line)) message(line)
+    if (progress && !grepl("^Error: ", line)) message(respelled(line, known))
   }
   said <- processx::run(
     command[[1]], c(command[-1], arguments),
@@ -191,7 +191,10 @@ respelled <- function(text, known = list()) {
   # Where no value was shown the name is enough.
   text <- gsub("([a-z_0-9]) = (?=[.,;:) \n]|$)", "\\1", text, perl = TRUE)
   text <- gsub("= True\\b", "= TRUE", gsub("= \\[([^]]*)\\]", "= c(\\1)", text))
-  spell <- gregexpr("(?<![\\w-])(?<!unikat )--[a-z][a-z0-9-]*", text, perl = TRUE)
+  # A value in quotes, or a number.
+  text <- gsub("(?<![\\w-])(?<!unikat )--([a-z][a-z0-9-]*)\\s+(?='[^']*'|[0-9])", "--\\1 = ", text, perl = TRUE)
+  text <- gsub("The command line is not valid", "The call is not valid", text, fixed = TRUE)
+  spell <- gregexpr("(?<![\\w-])(?<!unikat )--[A-Za-z][A-Za-z0-9-]*", text, perl = TRUE)
   regmatches(text, spell) <- lapply(regmatches(text, spell), function(flags) {
     vapply(flags, function(flag) gsub("-", "_", sub("^--", "", flag)), "")
   })

@@ -15,6 +15,10 @@ new_place <- function() {
 }
 
 check_frame <- function(frame, name) {
+  if (is.character(frame) && length(frame) == 1) {
+    stop(name, " has to be a data frame, not the name of a file. Read it first:  data <- read.csv(\"", frame,
+         "\", stringsAsFactors = TRUE),  or haven::read_sav() or haven::read_dta() for SPSS and Stata.", call. = FALSE)
+  }
   if (!is.data.frame(frame)) {
     stop(name, " has to be a data frame, a survey design or an object of sdcMicro; it is of class ",
          class(frame)[[1]], ".", call. = FALSE)
@@ -119,13 +123,7 @@ read_frame <- function(path, original, codebook = list()) {
 
 # A column as it came back, in the type that it had.
 restored <- function(found, original, entry = NULL) {
-  if (is_labelled(original)) {
-    if (same_codes(found, original)) return(original)
-    if (!is_labelled(found) && is.numeric(found) && !is.null(attr(original, "label"))) {
-      attr(found, "label") <- attr(original, "label")
-    }
-    return(found)
-  }
+  if (is_labelled(original)) return(if (same_codes(found, original)) original else entitled(found, original))
   if (is_labelled(found)) found <- as.character(haven::as_factor(found))
   texts <- if (is.character(found)) found else as_texts(found)
   texts[!nzchar(texts)] <- NA
@@ -140,16 +138,25 @@ restored <- function(found, original, entry = NULL) {
     attributes(result) <- attributes(original)[setdiff(names(attributes(original)), "names")]
     return(result)
   }
-  if (is.factor(original)) return(factor_of(texts, entry, is.ordered(original), levels(original)))
-  if (is.character(original)) return(texts)
+  if (is.factor(original)) {
+    return(entitled(factor_of(texts, entry, is.ordered(original), levels(original)), original))
+  }
+  if (is.character(original)) return(entitled(texts, original))
   number <- utils::type.convert(texts, as.is = TRUE, na.strings = "NA")
   if (is.numeric(original) && is.numeric(number)) {
     if (is.integer(original) && is.double(number) && all(number == round(number), na.rm = TRUE) &&
           all(abs(number) < .Machine$integer.max, na.rm = TRUE)) number <- as.integer(number)
-    return(number)
+    return(entitled(number, original))
   }
   # Groups of numbers or dates.
-  factor_of(texts, entry, TRUE, character())
+  entitled(factor_of(texts, entry, TRUE, character()), original)
+}
+
+# A column with the label that the original has, as of haven.
+entitled <- function(found, original) {
+  label <- attr(original, "label", exact = TRUE)
+  if (!is.null(label)) attr(found, "label") <- label
+  found
 }
 
 same_codes <- function(found, original) {

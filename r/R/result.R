@@ -49,6 +49,7 @@ intervals <- function(numbers, deep = TRUE) {
 #'   installed the path of a file, invisibly.
 #' @export
 charts <- function(x) {
+  check_run(x)
   style <- sub("(?s)^.*?<style>(.*?)</style>.*$", "\\1", x$page, perl = TRUE)
   found <- regmatches(x$page, gregexpr("(?s)<svg class=\"unikat unikat-wide\".*?</svg>", x$page, perl = TRUE))[[1]]
   titles <- sub("(?s)^.*?<title[^>]*>(.*?)</title>.*$", "\\1", found, perl = TRUE)
@@ -89,10 +90,18 @@ plot.unikat_run <- function(x, which = 1, ...) {
 #'   temporary folder of the session, which R removes when it ends.
 #' @export
 browse <- function(x, committee = FALSE) {
+  check_run(x)
   if (committee && is.null(x$committee)) {
     stop("Pages for a committee are of a protection or a check.", call. = FALSE)
   }
   open_file(if (committee) x$committee else x$page, ".html")
+}
+
+check_run <- function(x) {
+  if (!inherits(x, "unikat_run")) {
+    stop("This is for what assess(), protect() and the like return; it was given an object of class ",
+         class(x)[[1]], ".", call. = FALSE)
+  }
 }
 
 open_file <- function(text, ending) {

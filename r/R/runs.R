@@ -79,7 +79,7 @@ NULL
 #' @rdname runs
 #' @export
 assess <- function(data, keys = NULL, population_size = NULL, ..., out = NULL, progress = interactive()) {
-  start("assess", data, substitute(data), list(keys = keys, population_size = population_size, ...), out, progress)
+  start("assess", data, substitute(data), list(keys = named(keys), population_size = population_size, ...), out, progress)
 }
 
 #' @rdname runs
@@ -87,7 +87,7 @@ assess <- function(data, keys = NULL, population_size = NULL, ..., out = NULL, p
 compare <- function(data, keys = NULL, population_size = NULL, ..., models = NULL, out = NULL,
                     progress = interactive()) {
   start("compare", data, substitute(data),
-        list(keys = keys, population_size = population_size, models = models, ...), out, progress)
+        list(keys = named(keys), population_size = population_size, models = models, ...), out, progress)
 }
 
 #' @rdname runs
@@ -95,7 +95,7 @@ compare <- function(data, keys = NULL, population_size = NULL, ..., models = NUL
 protect <- function(data, keys = NULL, population_size = NULL, target = NULL, ..., out = NULL,
                     progress = interactive()) {
   start("protect", data, substitute(data),
-        list(keys = keys, population_size = population_size, target = target, ...), out, progress)
+        list(keys = named(keys), population_size = population_size, target = target, ...), out, progress)
 }
 
 #' @rdname runs
@@ -108,14 +108,14 @@ check <- function(data, policy, population_size = NULL, ..., out = NULL, progres
 #' @export
 verify <- function(original, protected, keys = NULL, population_size = NULL, ..., out = NULL,
                    progress = interactive()) {
-  start("verify", original, substitute(original), list(keys = keys, population_size = population_size, ...), out,
+  start("verify", original, substitute(original), list(keys = named(keys), population_size = population_size, ...), out,
         progress, second = protected)
 }
 
 #' @rdname runs
 #' @export
 synthesize <- function(data, keys = NULL, ..., out = NULL, progress = interactive()) {
-  start("synthesize", data, substitute(data), list(keys = keys, ...), out, progress)
+  start("synthesize", data, substitute(data), list(keys = named(keys), ...), out, progress)
 }
 
 #' @rdname runs
@@ -124,13 +124,21 @@ attack <- function(original, synthetic = NULL, keys = NULL, population_size = NU
                    progress = interactive()) {
   if (inherits(synthetic, "unikat_run")) synthetic <- synthetic$data
   start("attack", original, substitute(original),
-        list(synthetic = synthetic, keys = keys, population_size = population_size, ...), out, progress)
+        list(synthetic = synthetic, keys = named(keys), population_size = population_size, ...), out, progress)
 }
 
 #' @rdname runs
 #' @export
 evaluate <- function(data, keys = NULL, n = NULL, models = NULL, ..., out = NULL, progress = interactive()) {
-  start("evaluate", data, substitute(data), list(keys = keys, n = n, models = models, ...), out, progress)
+  start("evaluate", data, substitute(data), list(keys = named(keys), n = n, models = models, ...), out, progress)
+}
+
+# Keys; what was meant as names and is read as objects of R is explained.
+named <- function(keys) {
+  tryCatch(keys, error = function(e) {
+    stop("keys: ", conditionMessage(e), ". Give names in quotes, such as c(\"age\", \"sex\"), or a formula, ~ age + sex.",
+         call. = FALSE)
+  })
 }
 
 start <- function(kind, data, said, options, out, progress, second = NULL) {
@@ -155,16 +163,19 @@ start <- function(kind, data, said, options, out, progress, second = NULL) {
     codebook <- utils::modifyList(file$codebook, as.list(options$codebook))
     options$codebook <- if (length(codebook)) codebook
   }
-  known <- list()
-  known[basename(file$path)] <- name
   words <- c(kind, file$path)
   if (!is.null(second)) words <- c(words, place$put(understood(frame_of(second), "protected", kind)$frame, "protected"))
   for (one in names(options)) words <- c(words, as_words(one, options[[one]], place))
   folder <- if (is.null(out)) file.path(place$folder, "results") else path.expand(out)
+  # Messages call frames by their names, not by those of files.
+  files <- list.files(place$folder, pattern = "\\.(csv|sav|dta)$")
+  known <- stats::setNames(as.list(tools::file_path_sans_ext(files)), files)
+  if (is.null(out)) known[[folder]] <- "a temporary folder"
   said <- call_unikat(c(words, "--out", folder), progress, known)
   if (isTRUE(options$dry_run)) {
-    cat(said$printed)
-    return(invisible(said$printed))
+    text <- respelled(said$printed, known)
+    cat(text)
+    return(invisible(text))
   }
   found <- read_run(kind, folder, said, given, file$codebook, place)
   found$folder <- if (!is.null(out)) normalizePath(folder)
@@ -193,7 +204,7 @@ read_run <- function(kind, folder, said, given, codebook, place) {
   found <- list(kind = kind, numbers = numbers, converged = isTRUE(numbers$converged %||% TRUE))
   # The path of a folder that is gone tells nobody anything.
   lines <- strsplit(said$printed, "\n", fixed = TRUE)[[1]]
-  found$printed <- respelled(paste(lines[!grepl(folder, lines, fixed = TRUE)], collapse = "\n"))
+  found$printed <- paste(refilled(respelled(paste(lines[!grepl(folder, lines, fixed = TRUE)], collapse = "\n"))), collapse = "\n")
   found$page <- text_of(file.path(folder, page[[1]]))
   if ("committee.html" %in% files) found$committee <- text_of(file.path(folder, "committee.html"))
   found$tables <- lapply(table_files(files), function(file) read_table(file.path(folder, file), place))
@@ -210,6 +221,14 @@ read_run <- function(kind, folder, said, given, codebook, place) {
   if (kind == "synthesize") found$data <- frames
   if ("plan.toml" %in% files) found$plan <- text_of(file.path(folder, "plan.toml"))
   structure(found, class = "unikat_run")
+}
+
+# Lines that became too long by another spelling, but for those of tables.
+refilled <- function(text) {
+  lines <- strsplit(text, "\n", fixed = TRUE)[[1]]
+  long <- nchar(lines) > 90 & !grepl("\\S  +\\S", lines)
+  lines[long] <- vapply(lines[long], function(line) paste(strwrap(line, 88), collapse = "\n"), "")
+  lines
 }
 
 table_files <- function(files) {

@@ -85,6 +85,8 @@ def test_labels_and_codes_of_the_file_stay_and_results_have_labels(
     assert of_after.column_labels[:3] == titles
     assert of_after.column_names_to_labels["r1"] == title_of("r1") != "r1"
     assert of_after.column_names[3:] == ["row", "sample_unique", "r1", "key_1", "level_sex"]
+    if ending == "sav":
+        assert of_after.original_variable_types["r1"] == "F12.5"
     np.testing.assert_array_equal(
         after["r1"], pq.read_table(results / "records.parquet")["r1"].to_numpy()
     )

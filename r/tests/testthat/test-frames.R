@@ -45,6 +45,7 @@ test_that("what was changed keeps the type that it had", {
   expect_equal(levels(groups), c("< 20", "20-24", ">= 85", "100-104"))
   expect_s3_class(groups, "ordered")
   expect_identical(restored(c("z", NA), c("a", "b")), c("z", NA))
+  expect_equal(attr(restored("20-29", structure(21L, label = "Age in years")), "label"), "Age in years")
 })
 
 test_that("labels of haven and their missing codes come back", {

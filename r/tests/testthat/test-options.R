@@ -32,4 +32,6 @@ test_that("options in messages are spelled as arguments, and files as frames", {
   expect_equal(respelled("Give it: --population-size (in Python: population_size=)."), "Give it: population_size.")
   expect_equal(respelled("with --overwrite\n(in Python: overwrite=True)"), "with overwrite = TRUE")
   expect_equal(respelled("run  unikat --debug  of R-hat -- and a--b"), "run  unikat --debug  of R-hat -- and a--b")
+  expect_equal(respelled("as in --target 'tau1 <= 5', or --n 1000,5%"), "as in target = 'tau1 <= 5', or n = 1000,5%")
+  expect_equal(respelled("No such option '--N'."), "No such option 'N'.")
 })

@@ -68,6 +68,10 @@ test_that("errors are those of unikat without traceback or path, and leave nothi
   expect_error(assess(survey, keys, population_sise = 500), "population_size")
   expect_error(assess(survey, keys), "population size is needed.*population_size")
   expect_error(assess(survey, keys, 500, "hdp"), "one has none")
+  expect_error(assess("survey.csv", keys, 500), "read.csv\\(\"survey.csv\"")
+  expect_error(assess(survey, nosuch + sex, 500), "keys: object 'nosuch' not found. Give names in quotes")
+  expect_error(verify(survey, survey[1:9, ], keys, 500), "protected 9, so .* id = 'COLUMN'")
+  expect_error(browse(survey), "class data.frame")
   expect_equal(left_behind(), character())
 })
 

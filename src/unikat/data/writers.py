@@ -131,7 +131,13 @@ def write_new(path: Path, table: pa.Table, titles: Mapping[str, str]) -> None:
     if suffix == ".dta":
         pyreadstat.write_dta(frame, path, column_labels=labels)
     else:
-        pyreadstat.write_sav(frame, path, column_labels=labels, compress=suffix == ".zsav")
+        pyreadstat.write_sav(
+            frame,
+            path,
+            column_labels=labels,
+            compress=suffix == ".zsav",
+            variable_format=_shown(table, table.column_names),
+        )
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
@@ -236,7 +242,8 @@ def _write_statistical(
             variable_format={
                 name: _wide_enough(form, labels.get(name, {}))
                 for name, form in of(meta.original_variable_types).items()
-            },
+            }
+            | _shown(table, list(titles)),
             **shared,
         )
     elif source.format == "dta":
@@ -292,6 +299,13 @@ def _wide_enough(form: str, codes: Iterable[Any]) -> str:
     decimals = int(found["decimals"] or 0)
     needed = max((len(str(int(code))) for code in codes), default=0) + (decimals and decimals + 1)
     return f"F{max(int(found['width']), needed)}.{decimals}"
+
+
+def _shown(table: pa.Table, names: Sequence[str]) -> dict[str, str]:
+    """Formats of SPSS in which small fractions, such as risks, are not shown as 0.00."""
+    import pyarrow as pa
+
+    return {name: "F12.5" for name in names if pa.types.is_floating(table[name].type)}
 
 
 def _whole(column: Any) -> Any:

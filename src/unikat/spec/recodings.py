@@ -74,10 +74,17 @@ def shares_of(value: object) -> object:
 
 
 def weights_of(value: object) -> object:
-    """Read `age=2,region=0.5`; a mapping stays as it is."""
+    """Read `age=2,region=0.5`, or `age: 2; region: 0.5` as other options; a mapping stays.
+
+    Examples
+    --------
+    >>> weights_of("age=2,region=0.5") == weights_of("age: 2; region: 0.5")
+    True
+    """
     if not isinstance(value, str):
         return value
-    pairs = dict(entries_of(value, ",", "=", last=True))
+    at, sign = (",", "=") if "=" in value else (";", ":")
+    pairs = dict(entries_of(value, at, sign, last=True))
     if not all(pairs):
         raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")
     return pairs
