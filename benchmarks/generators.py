@@ -41,7 +41,7 @@ def _eph() -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
     frame = frame[frame["YQ"] == frame["YQ"].max()].assign(age_group=lambda one: one["CH06"] // 10)
     frame = frame[frame.groupby("HH")["HH"].transform("size") <= 6]
     keys = ["REGION", "CH03", "CH04", "age_group", "NIVEL_ED"]
-    return frame, keys, {"household": "HH", "household_keys": "REGION"}
+    return frame, keys, {"household": "HH", "household_keys": "REGION", "head": "CH03 == 1"}
 
 
 HOMES = {"homes-silc": _silc, "homes-eph": _eph}

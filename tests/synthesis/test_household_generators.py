@@ -145,7 +145,7 @@ def test_who_makes_households() -> None:
         n_slots=2,
         head_apart=True,
     )
-    with pytest.raises(SpecError, match="leave --head and --head-keys out"):
+    with pytest.raises(SpecError, match="leave --head-keys out"):
         module._of_households(independence, "independence", apart)
 
 

@@ -189,6 +189,6 @@ def _of_households(make: Generator, label: str, layout: HouseholdLayout) -> Gene
     if layout.head_apart:
         raise SpecError(
             f"The synthesizer {label} makes persons, and the keys of heads are apart from those of "
-            "other members; leave --head and --head-keys out, or the synthesizer."
+            "other members; leave --head-keys out, or the synthesizer."
         )
     return Flat(make, layout)
