@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from unikat.web.kinds import kind_at
 
 MOST_ENTRIES = 2_000
 """Of a folder that are listed."""
+SEVERAL = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+"""Endings of files that can be parts of one."""
 DEEPEST, MOST_FOLDERS = 4, 2_000
 """How deep runs are looked for, and in how many folders."""
 
@@ -111,6 +114,54 @@ class Folder:
                 "the folder that holds it."
             )
         return found
+
+    def source(self, path: str) -> Path:
+        """Return a file of data, or a folder or pattern of several.
+
+        Raises
+        ------
+        NotInFolderError
+            If there is none in here, or a file of it lies elsewhere.
+        """
+        from unikat.data.folders import find_parts
+        from unikat.errors import DataError
+
+        several = glob.has_magic(path)
+        found = self.place(path) if several else self.resolve(path)
+        if found.is_file():
+            return found
+        if not several and (not path or not found.is_dir() or is_run(found)):
+            raise NotInFolderError("No file of data is chosen; choose one first.")
+        try:
+            parts = find_parts(found, None, is_folder=not several)
+        except DataError as error:
+            raise NotInFolderError(str(error)) from None
+        for part in parts.paths:
+            if not Path(os.path.realpath(part)).is_relative_to(self.root):
+                raise NotInFolderError(
+                    f"{brief(path)!r} holds a link that leads outside of the folder of the "
+                    "workbench. Start the workbench with the folder that holds its files."
+                )
+        return found
+
+    def parts(self, path: str) -> tuple[tuple[str, str, int], ...]:
+        """Tell which files of a folder can be read as one: path, format and number of files."""
+        found: dict[str, int] = {}
+        folders = []
+        for one in self.entries(path):
+            if one.kind == "file":
+                ending = PurePosixPath(one.name).suffix
+                found[ending] = found.get(ending, 0) + (ending.lower() in SEVERAL)
+            elif one.kind == "folder":
+                folders.append(one.name)
+        if path and not found and any("=" in name for name in folders):
+            # Partitions, as Spark and Arrow write them.
+            return ((path, "", len(folders)),)
+        return tuple(
+            ((PurePosixPath(path) / f"*{ending}").as_posix(), ending[1:], n)
+            for ending, n in found.items()
+            if n > 1
+        )
 
     def relative(self, path: Path) -> str:
         """Return the path of something in the folder, with slashes; empty for the folder itself.

@@ -228,7 +228,7 @@ class Runs:
             name = next(name for name in (spec, REQUEST) if (place / name).exists())
             values = read_toml(place / name)
             file = Path(os.path.abspath(place / values["data"]["path"]))
-            return self._folder.relative(self._folder.resolve(self._folder.relative(file))), values
+            return self._folder.relative(self._folder.source(self._folder.relative(file))), values
         return "", {}
 
     def specification(self, id: str) -> tuple[str, str]:

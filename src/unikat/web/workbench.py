@@ -148,8 +148,9 @@ class Workbench:
         NotInFolderError
             If there is no such file.
         """
-        if not path or not self.folder.resolve(path).is_file():
+        if not path:
             raise NotInFolderError("No file of data is chosen; choose one first.")
+        self.folder.source(path)
         with self._lock:
             if path not in self._drafts:
                 self._drafts[path] = self._files.read(path) or Draft(path=path)
@@ -224,7 +225,7 @@ class Workbench:
         """
         from unikat.data.profile import profile
 
-        file = self.folder.resolve(draft.path)
+        file = self.folder.source(draft.path)
         return self._profiles.get(
             (_stamp(file), *draft.reading.items()), lambda: profile(file, **draft.reading)
         )
@@ -233,7 +234,7 @@ class Workbench:
         """Return what a file holds several of, `sheet` or `table`, and their names."""
         from unikat.data.profile import tables_in
 
-        file = self.folder.resolve(draft.path)
+        file = self.folder.source(draft.path)
         how = [one for one in draft.reading.items() if one[0] not in ("sheet", "table")]
         return self._profiles.get(
             ("tables", _stamp(file), *how), lambda: tables_in(file, **dict(how))
@@ -249,7 +250,7 @@ class Workbench:
         """
         from unikat.data.held import hold
 
-        file = self.folder.resolve(draft.path)
+        file = self.folder.source(draft.path)
         return self._columns.get(
             (_stamp(file), *draft.reading.items(), *names),
             lambda: hold(file, names, **draft.reading),
@@ -314,7 +315,7 @@ class Workbench:
         from unikat.data.held import hold
         from unikat.jobs.column_preview import columns_seen
 
-        file = self.folder.resolve(draft.path)
+        file = self.folder.source(draft.path)
         names = [one.name for one in self.profile(draft).columns]
         place = (_stamp(file), *draft.reading.items())
         return self._seen.get(
@@ -349,10 +350,14 @@ class Workbench:
         return RedirectResponse(self.pages.at(path, **query), status_code=303)
 
 
-def _stamp(file: Path) -> tuple[Path, int, int]:
-    """What changes when a file does."""
-    seen = file.stat()
-    return file, seen.st_mtime_ns, seen.st_size
+def _stamp(file: Path) -> tuple[object, ...]:
+    """What changes when a file does, or one of a folder or pattern of files."""
+    if file.is_file():
+        seen = file.stat()
+        return file, seen.st_mtime_ns, seen.st_size
+    from unikat.data.folders import find_parts
+
+    return file, *map(_stamp, find_parts(file, None, is_folder=file.is_dir()).paths)
 
 
 def workbench_of(request: Request) -> Workbench:

@@ -226,7 +226,7 @@ def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
     from unikat.spec.evaluation import EvaluationSpec
 
     if draft.kind.name == "evaluate":
-        spec = draft.asked(bench.folder.resolve(draft.path), bench.folder.root)
+        spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
         assert isinstance(spec, EvaluationSpec)
         return (as_population(spec),)
     if draft.kind.sized:
@@ -245,7 +245,7 @@ def _read(bench: Workbench, draft: Draft) -> tuple[str, ...]:
 
     part = _part(draft, OF_READING, keys=draft.keys, rules=draft.rules)
     part = replace(part, kind=SYNTHESIZE, values={"model": SIMPLEST} | dict(part.values))
-    spec = part.asked(bench.folder.resolve(draft.path), bench.folder.root)
+    spec = part.asked(bench.folder.source(draft.path), bench.folder.root)
     assert isinstance(spec, SynthesisSpec)
     notes: list[str] = []
     load_and_check(spec, Inputs(), Watcher(note=notes.append))
@@ -264,4 +264,4 @@ def _part(draft: Draft, options: Sequence[str], *, keys: tuple[str, ...], rules:
 
 
 def _spec(bench: Workbench, draft: Draft) -> AssessmentSpec:
-    return draft.spec(bench.folder.resolve(draft.path), bench.folder.root)
+    return draft.spec(bench.folder.source(draft.path), bench.folder.root)

@@ -80,7 +80,7 @@ def reread(request: Request) -> Response:
 def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
     from unikat.data.profile import preview
 
-    file = bench.folder.resolve(draft.path)
+    file = bench.folder.source(draft.path)
     found, rows, problem, status = None, None, "", 200
     try:
         found = bench.profile(draft)
@@ -112,7 +112,7 @@ def _choices(
         words = dict(known).get(here or "", here)
         return [("", f"{otherwise}: {words}" if here else otherwise), *known]
 
-    file = bench.folder.resolve(draft.path)
+    file = bench.folder.source(draft.path)
     told = draft.reading
     tables = bench.tables_in(draft)
     return {

@@ -25,6 +25,8 @@ class FilesPage:
     crumbs: Sequence[tuple[str, str]]
     """Folders on the way to the one that is shown: name and path."""
     entries: Sequence[Entry]
+    several: Sequence[tuple[str, str, int]]
+    """Files that can be read as one: path, format and number."""
     town: bool
     """Whether the simulated town is offered beside the files."""
     problem: str
@@ -110,6 +112,7 @@ def _page(
         root=bench.folder.root.name or str(bench.folder.root),
         crumbs=crumbs,
         entries=entries,
+        several=bench.folder.parts(path),
         town=not path and not (bench.folder.root / TOWN).exists(),
         problem=problem,
     )

@@ -192,7 +192,7 @@ def _state(request: Request, given: Mapping[str, str]) -> KeyState:
         raise SpecError("The file has no such column; go back to Keys and design.")
     explorer: Any = TableExplorer(bench, draft, name)
     return KeyState(
-        bench=bench, id=path, place=bench.folder.resolve(path), explorer=explorer, given=given
+        bench=bench, id=path, place=bench.folder.source(path), explorer=explorer, given=given
     )
 
 
@@ -227,8 +227,13 @@ def _written(root: Path, path: str, name: str, rows: Sequence[tuple[str, str]]) 
     csv.writer(text, delimiter=";", lineterminator="\n").writerows(rows)
     content = text.getvalue().encode()
     stem = groups_file(name).removesuffix(".csv")
+    beside = PurePosixPath(path)
+    if not (root / beside).is_file():
+        # Where it is none of several files of data that are read as one.
+        beside = PurePosixPath("groups", "of")
+        (root / beside.parent).mkdir(mode=0o700, exist_ok=True)
     for number in range(1, 1000):
-        place = PurePosixPath(path).with_name(f"{stem}{f'-{number}' if number > 1 else ''}.csv")
+        place = beside.with_name(f"{stem}{f'-{number}' if number > 1 else ''}.csv")
         target = root / place
         if target.is_file() and not target.is_symlink() and target.read_bytes() == content:
             return str(place)

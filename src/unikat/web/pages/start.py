@@ -195,7 +195,7 @@ def submit(request: Request) -> Response:
     mine = {} if is_asked else {"mine": "yes"}
     kept = bench.keep_of_tab(draft, "run", {**form, **mine})
     try:
-        spec = draft.asked(bench.folder.resolve(draft.path), bench.folder.root)
+        spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
         if form.get("action") == "foresee":
             foreseen = Foreseen(lines=bench.foreseen(draft.kind, spec), problem="")
             if is_part(request):
