@@ -23,6 +23,7 @@ from click.testing import CliRunner
 import stub
 import unikat
 from unikat.cli.main import cli, main
+from unikat.datasets import simulate_town
 from unikat.errors import OutputError, SpecError
 from unikat.inference.chains import StopRule
 from unikat.jobs.assess import plan_of
@@ -371,6 +372,19 @@ def test_every_answer_shows_itself(answers: dict[str, Any]) -> None:
     table = pa.Table.from_pandas(people(), preserve_index=False)
     long = unikat.synthesize(table, KEYS, datasets=2, **SHORT).to_frame()
     assert long["dataset"].to_pylist() == [1] * 240 + [2] * 240
+
+
+def test_an_attack_takes_a_synthesis_of_households() -> None:
+    town = simulate_town(150, households=True)
+    made = unikat.synthesize(
+        town, ["relation", "age", "sex"], model="households", household="household",
+        head="relation == 'head'", datasets=2, **SHORT,
+    )  # fmt: skip
+    found = unikat.attack(town, made, attacks=20)
+    assert found.spec.household == ("household",)
+    assert "replicated uniques of households" in set(found.table["attack"])
+    known = unikat.attack(town, made, attacks=20, model="households", **SHORT)
+    assert known.spec.households.head == "relation == 'head'"
 
 
 class InferenceData:

@@ -70,7 +70,7 @@ def run_from_python(
     asked = {name: value for name, value in options.items() if name not in _SHARED}
     for name, value in tuple(asked.items()):
         if isinstance(value, Outcome):
-            asked[name], further = value.handed(data)
+            asked[name], further = value.handed(data, asked)
             asked = {**further, **asked}
     for one in defined:
         if one.option.values and _are_values(asked.get(one.name)):

@@ -76,13 +76,15 @@ class Outcome(ABC):
         summary, spec = read_run(cls.kind, folder)
         return cls(summary=summary, spec=spec, folder=folder.resolve())
 
-    def handed(self, data: Any) -> tuple[Any, dict[str, Any]]:
+    def handed(self, data: Any, asked: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return what an option gets to which the answer is given, and options that go with it.
 
         Parameters
         ----------
         data
             What the other run is about.
+        asked
+            Its options.
 
         Raises
         ------

@@ -59,10 +59,12 @@ class Synthesis(Outcome):
             return found
         return tuple(_typed(frame, self._data) for frame in found)
 
-    def handed(self, data: Any) -> tuple[Any, dict[str, Any]]:
+    def handed(self, data: Any, asked: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the synthetic files for `unikat.attack`, and how the original was read."""
-        spec, households = self.spec, self.spec.households
-        asked = {
+        spec = self.spec
+        # What a household is matters to the intruder alone who knows that model.
+        households = spec.households if asked.get("model") is not None else None
+        read = {
             "keys": list(spec.keys),
             "missing_values": spec.data.missing_values,
             "codebook": spec.data.codebook,
@@ -74,7 +76,7 @@ class Synthesis(Outcome):
         # Files are read as the original is; what only was made is as it was typed.
         here = None if self.folder is None else [self.folder / one for one in self.summary.files]
         made = here if here and is_path(data) else list(self.frames)
-        return made, {name: value for name, value in asked.items() if value}
+        return made, {name: value for name, value in read.items() if value}
 
     def combine(
         self, estimand: Callable[[Any], tuple[float, float]], level: float | None = None

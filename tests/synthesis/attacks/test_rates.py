@@ -1,11 +1,17 @@
 import itertools
+import json
+import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 from scipy.stats import multinomial
 
+from unikat.files.json import json_text
 from unikat.synthesis.attacks.rates import (
     Contributions,
+    Rate,
     excess_of,
     of_other_records,
     of_same_records,
@@ -155,3 +161,11 @@ def test_households_widen_the_interval_of_a_rate() -> None:
     assert one.upper - one.lower > 1.9 * np.ptp(
         [(alone := rate_of(Contributions(values), 0.95)).lower, alone.upper]
     )
+
+
+def test_an_excess_without_a_lower_end_is_read_back() -> None:
+    sure = excess_of(Rate(value=0.5, lower=0.4, upper=0.6), Rate(value=0.4, lower=0.0, upper=1.0))
+    assert sure is not None
+    assert sure.lower == -math.inf
+    written = json_text(asdict(sure))
+    assert TypeAdapter(Rate).validate_python(json.loads(written)) == sure

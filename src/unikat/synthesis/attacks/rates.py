@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
+from pydantic import BeforeValidator, WithJsonSchema
 from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest
 
@@ -18,12 +19,20 @@ _LISTED = 16
 """Of so many units or fewer, all signs of their differences are listed."""
 
 
+LowerEnd = Annotated[
+    float,
+    BeforeValidator(lambda value: -math.inf if value is None else value),
+    WithJsonSchema({"type": ["number", "null"]}),
+]
+"""An excess over a baseline that may always succeed has no lower end: null in JSON."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rate:
     """A share with its interval."""
 
     value: float
-    lower: float
+    lower: LowerEnd
     upper: float
 
 
