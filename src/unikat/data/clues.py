@@ -185,12 +185,11 @@ def clues(columns: Mapping[str, Int64], unused: Sequence[str], named: Int64 | No
 
 def _households_sentence(names: Sequence[str]) -> str:
     shown = [visible(brief(name)) for name in names[:3]]
-    which = (
-        f"{shown[0]} looks like the number" if len(shown) == 1 else f"{' and '.join(shown)} look"
-    )
-    kind = "of a household" if len(shown) == 1 else "like numbers of households"
+    which = f"{' and '.join(shown)} look like numbers of households"
+    if len(shown) == 1:
+        which = f"{shown[0]} looks like the number of a household"
     return (
-        f"{which} {kind}. If whole households were sampled, say so: "
+        f"{which}. If whole households were sampled, say so: "
         f"{option('household', shown[0])}. Else the interval may be too narrow and too low."
     )
 

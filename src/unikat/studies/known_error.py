@@ -100,7 +100,8 @@ def _unlike(found: Sequence[OutsideFacts], table: CellTable) -> list[str]:
 
 def _at_end(error: ErrorFacts) -> str:
     """Warn of an error that may be larger than any that is tried."""
-    what = f"{error.what} of the cells" if error.what == "overdispersion" else "general level"
+    cells = error.what == "overdispersion"
+    what = "overdispersion of the cells" if cells else "general level"
     return (
         f"The model error lies at the end of the range that is tried ({what} {error.median:.3g}), "
         "and may be larger. The interval of τ1 may be too narrow. Decide on it only if it is far "

@@ -148,7 +148,9 @@ def test_every_code_is_said_somewhere() -> None:
     named = set(re.findall(r"[\"'](\w+\.[^\"']+)[\"']", source))
     for code in catalogue(DEFAULT):
         code = code.partition("@")[0]
-        assert code in named or code.startswith((*begins, "nouns.", "units.", "numbers.")), code
+        assert code in named or code.startswith(
+            (*begins, "nouns.", "units.", "numbers.", "warnings.")
+        ), code
 
 
 def snapshot() -> dict[str, str]:

@@ -20,6 +20,7 @@ from unikat.report.text import (
     words,
     zeros,
 )
+from unikat.report.text.warned import warned
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing is loaded and no script runs, whatever a page holds."""
@@ -62,5 +63,6 @@ def environment() -> Environment:
         "comparison": comparison,
         "evaluation": evaluation,
         "zero_rules": zeros,
+        "warned": warned,
     }
     return made
