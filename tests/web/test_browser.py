@@ -29,7 +29,7 @@ PATIENCE = 90_000
 WIDTHS = (400, 800, 1280)
 NO_PAGES = (
     "/events/{id:path}", "/download/{id:path}", "/report/{id:path}", "/static/{name}", "/",
-    "/levels",
+    "/levels", "/records-file/{id:path}",
 )  # fmt: skip
 """Addresses with no page of their own. The report is looked at as the file that it is: as the
 workbench sends it, it is shut in so that no script runs in it, not even one that looks at it."""

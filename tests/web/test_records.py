@@ -13,7 +13,7 @@ import pytest
 
 import unikat
 from unikat.errors import OutputError, SpecError
-from unikat.report.folders.records_listed import PAGE, Wanted, list_records
+from unikat.report.folders.records_listed import PAGE, Wanted, export_records, list_records
 from unikat.web.app import make_app
 from unikat.web.folder import Folder
 from unikat.web.security import Access
@@ -147,3 +147,42 @@ def test_values_are_shown_when_asked_for_and_that_is_written_down(bench: Client)
     assert "has changed since this run" in refused.text
     assert 'class="value"' not in refused.text
     assert log.read_text().count("\n") == 2
+
+
+def test_facets_count_what_their_links_show(made: Path) -> None:
+    path = made / "run/records.parquet"
+    every = list_records(path, Wanted())
+    assert sum(one.n for one in every.by_risk) == every.n_at_risk
+    assert [one.n for one in every.by_key] == sorted((one.n for one in every.by_key), reverse=True)
+    for one in every.by_risk:
+        below = 1.0 if one.high == 1.0 else one.high
+        assert list_records(path, Wanted(above=one.low, below=below)).n_found == one.n
+    key = every.by_key[0].key
+    # Those of a key are counted by the risk of that key alone, and all keys beside it.
+    some = list_records(path, Wanted(key=key, above=0.1))
+    assert sum(one.n for one in some.by_risk) == list_records(path, Wanted(key=key)).n_found
+    assert {one.key for one in some.by_key} == {
+        one.key for one in list_records(path, Wanted(above=0.1)).by_key
+    }
+    with pytest.raises(SpecError, match="below"):
+        Wanted(above=0.5, below=0.5)
+
+
+def test_what_is_listed_is_saved_without_values(bench: Client, made: Path) -> None:
+    path = made / "run/records.parquet"
+    wanted = Wanted(key="work", sort="row", descending=False)
+    lines = list(csv.DictReader(export_records(path, wanted).splitlines()))
+    assert len(lines) == list_records(path, wanted).n_found > PAGE
+    assert [int(line["row"]) for line in lines] == sorted(int(line["row"]) for line in lines)
+    assert all("work" in (line["key_1"], line["key_2"], line["key_3"]) for line in lines)
+    page = bench.ask("/records/run?key=work&sort=row&order=up")
+    address = re.search(r'href="([^"]*records-file[^"]*)"', page.text)
+    assert address is not None
+    saved = bench.ask(html.unescape(address[1]).removeprefix(bench.access.base))
+    assert saved.text == export_records(path, wanted)
+    assert "attachment" in saved.headers["content-disposition"]
+    assert bench.ask("/records-file/none").status_code == 404
+    assert bench.ask("/records-file/run?above=x").status_code == 422
+    reads, _ = make_app(bench.bench.folder, bench.access, read_only=True)
+    committee = Client(reads, bench.access, bench.bench)
+    assert committee.ask("/records-file/run").status_code == 404

@@ -126,6 +126,27 @@ def band_bars(counts: Sequence[int], edges: Sequence[Any]) -> Markup:
     )
 
 
+def drops(keys: Sequence[tuple[str, float]], r1: float) -> Markup:
+    """Draw how much of a record's r1 each key carries: by how much it falls without the key.
+
+    Examples
+    --------
+    >>> str(drops((("AGE", 0.4), ("SEX", 0.1)), 0.5)).count("<rect")
+    4
+    """
+    height = 5.0
+    drawn = "".join(
+        f'<rect class="ground" x="0" y="{i * height:.0f}" width="{_WIDTH * min(r1, 1.0):.1f}" '
+        f'height="{height - 1:.0f}"/><rect class="bar" x="0" y="{i * height:.0f}" '
+        f'width="{_WIDTH * min(max(drop, 0.0), 1.0):.1f}" height="{height - 1:.0f}"/>'
+        for i, (_, drop) in enumerate(keys)
+    )
+    return Markup(
+        f'<svg class="unikat drops" viewBox="0 0 {_WIDTH:.0f} {height * max(len(keys), 1):.0f}" '
+        f'aria-hidden="true">{drawn}</svg>'
+    )
+
+
 def reach(value: float, lower: float, upper: float) -> Markup:
     """Draw a probability with its interval, from 0 to 1.
 

@@ -30,6 +30,8 @@ class Records:
 
     address: str
     """Of this list, without what is asked for."""
+    file: str
+    """Of the same as a file."""
     query: Mapping[str, str]
     """What is asked for, without the number of the page."""
     found: ListedRecords | None
@@ -70,6 +72,20 @@ def show(request: Request) -> Response:
     return bench.page("records.html.j2", page, status)
 
 
+def export(request: Request) -> Response:
+    """Serve all records that are asked for as CSV, without values."""
+    from unikat.report.folders.records_listed import export_records
+
+    bench, id = workbench_of(request), request.path_params["id"]
+    path = records_of(bench.folder.resolve(id))
+    if path is None:
+        raise NotInFolderError("This run has no file of records, or has not ended.")
+    asked = {name: value.strip() for name, value in request.query_params.items() if value.strip()}
+    said = {"Content-Disposition": 'attachment; filename="records-selected.csv"'}
+    text = export_records(path, _wanted(asked))
+    return Response(text, media_type="text/csv; charset=utf-8", headers=said)
+
+
 def records_of(place: Path) -> Path | None:
     """Return the file of records of a run; None if it has none."""
     path = place / "records.parquet"
@@ -95,9 +111,10 @@ def _listed(
             values = held.texts([record.row - 1 for record in found.records])
     except UnikatError as error:
         problem, status = str(error), status_of(error)
-    known = ("sort", "order", "above", "key", "row", "values")
+    known = ("sort", "order", "above", "below", "key", "row", "values")
     return Records(
         address=bench.pages.at(f"/records/{id}"),
+        file=bench.pages.at(f"/records-file/{id}"),
         query={name: asked[name] for name in known if name in asked},
         found=found,
         page=page,
@@ -121,6 +138,7 @@ def _wanted(asked: Mapping[str, str]) -> Wanted:
 
     try:
         above = float(asked.get("above", "0").replace(",", "."))
+        below = float(asked.get("below", "1").replace(",", "."))
         row = int(asked["row"].replace(",", "")) if "row" in asked else None
         page = int(asked.get("page", "1"))
     except ValueError:
@@ -131,6 +149,7 @@ def _wanted(asked: Mapping[str, str]) -> Wanted:
         sort=asked.get("sort", "r1"),  # type: ignore[arg-type]  # it refuses others
         descending=asked.get("order", "down") == "down",
         above=above,
+        below=below,
         key=asked.get("key", ""),
         row=row,
         page=page,

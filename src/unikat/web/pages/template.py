@@ -20,6 +20,7 @@ from unikat.web.drafts import flag_of
 from unikat.web.pages.pictures import (
     band_bars,
     bars,
+    drops,
     few,
     group_bars,
     pair_bars,
@@ -78,6 +79,7 @@ def environment() -> Environment:
         "band_bars": band_bars,
         "bars": bars,
         "group_bars": group_bars,
+        "drops": drops,
         "few": few,
         "flag_of": flag_of,
         "pair_bars": pair_bars,
