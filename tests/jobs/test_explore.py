@@ -176,6 +176,45 @@ def test_a_protection_takes_the_fit_of_an_assessment(
     assert fitted[2:] == ["protected"]
 
 
+def test_the_pictures_of_a_plan_are_about_its_records(run: Path) -> None:
+    found = Exploration.open(run, inside=run.parent)
+    names = [key.name for key in found.keys]
+    steps = [0] * len(names)
+    steps[names.index("age")] = 2
+    look = found.look(steps)
+    pictures = found.pictures(steps)
+    assert [one.name for one in pictures.keys] == names
+    assert all(sum(one.before) == pytest.approx(1.0, abs=0.01) for one in pictures.keys)
+    assert pictures.after is not None
+    assert pictures.after.total == pytest.approx(look.tau1.mean, rel=0.001)
+    for one in pictures.breakdowns:
+        levels = [*one.levels, *([] if one.other is None else [one.other])]
+        assert sum(level.tau1 for level in levels) == pytest.approx(look.tau1.mean, rel=0.001)
+        assert sum(level.n_uniques for level in levels) == look.n_uniques
+    # A table of two keys that stay as they are is that of the file.
+    same = found.pictures(steps, pair=("sex", "region"))
+    assert same.before is not None
+    assert same.before.names == ("sex", "region")
+    assert same.table is not None
+    assert same.table.distance == pytest.approx(0.0)
+    half = found.pictures(steps, {"subsample": "50%"})
+    assert half.after is not None
+    n = sum(sum(row) for row in half.after.records)  # type: ignore[arg-type]
+    assert n == found.posterior.table.n_records // 2
+    gone = found.pictures(steps, {"suppress": "k >= 3"})
+    assert (gone.after, gone.breakdowns) == (None, ())
+    assert any(one.missing[1] > 0.0 for one in gone.keys)
+    columns = found.columns(steps)
+    assert columns.left_over is not None
+    alone = columns.left_over.without.tau1
+    assert alone is not None
+    assert alone.mean == pytest.approx(look.tau1.mean, rel=0.05)
+    known = [one.risk.tau1.mean for one in columns.columns if one.risk and one.risk.tau1]
+    assert known
+    assert min(known) >= 0.95 * alone.mean
+    assert {"weight", "home", "member"} <= {one.name for one in columns.columns}
+
+
 def test_groups_made_by_hand_are_looked_at_as_what_if_does(run: Path) -> None:
     found = Exploration.open(run, inside=run.parent)
     names = [key.name for key in found.keys]

@@ -55,6 +55,8 @@ GETS = sorted(
             "/what-if-levels/{}",
             "/what-if-groups/{}",
             "/what-if-candidates/{}",
+            "/what-if-pictures/{}",
+            "/what-if-columns/{}",
             "/static/{}",
         ),
     }

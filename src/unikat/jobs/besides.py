@@ -18,7 +18,7 @@ from unikat.jobs.protection_target import lost_by
 from unikat.protection.going_on import N_STATES
 from unikat.protection.perturbed import CorrectMatches, check_perturbation
 from unikat.protection.recoding import Recoding, recodable
-from unikat.protection.release import Releases
+from unikat.protection.release import Release, Releases
 from unikat.protection.search import Plan, Value
 from unikat.protection.subsample import Shares
 from unikat.protection.what_if import Posterior
@@ -107,15 +107,15 @@ class Besides:
         """Share of the information that is lost where recoding has lost some."""
         return lost if self.shares is None else self.shares.lost(lost, self.shares.shares[0])
 
-    def matches(
+    def release(
         self,
         posterior: Posterior,
         recoding: Recoding,
         level: float,
         n_states: int | None,
         between: Callable[[], None] | None,
-    ) -> tuple[CorrectMatches, float]:
-        """The risk of matches with the values that are shown, and the information lost.
+    ) -> tuple[Releases, Release]:
+        """What the records show, and how they are released.
 
         Parameters
         ----------
@@ -143,4 +143,22 @@ class Besides:
         nothing = Value(np.nan, np.nan)
         plan = Plan(recoding=recoding, lost=lost_by(table, recoding), value=nothing)
         release = releases.of(plan, self.spec.pram, self.spec.suppress, n_states=n)
-        return releases.matches(release, n_states=n), release.lost
+        return releases, release
+
+    def matches(
+        self,
+        posterior: Posterior,
+        recoding: Recoding,
+        level: float,
+        n_states: int | None,
+        between: Callable[[], None] | None,
+    ) -> tuple[CorrectMatches, float]:
+        """The risk of matches with the values that are shown, and the information lost.
+
+        Parameters
+        ----------
+        posterior, recoding, level, n_states, between
+            As of `release`.
+        """
+        releases, release = self.release(posterior, recoding, level, n_states, between)
+        return releases.matches(release, n_states=n_states or N_STATES), release.lost

@@ -350,7 +350,7 @@ def _followed(
 
 
 def with_risk(
-    treatment: Treated,
+    columns_left: Sequence[ColumnFacts],
     columns: FileColumns,
     posterior: Posterior,
     recoding: Recoding,
@@ -363,7 +363,7 @@ def with_risk(
 
     Parameters
     ----------
-    treatment, columns
+    columns_left, columns
         What was done to the columns that are no keys.
     posterior, recoding
         Of the keys.
@@ -382,17 +382,17 @@ def with_risk(
     """
     left = {
         one.name: one
-        for one in treatment.columns
+        for one in columns_left
         if one.action == "copied" and one.role != "weight" and one.n_values > 1
     }
     if not left or posterior.table.layout is not None:
         # What a column adds for households is not known.
-        return treatment.columns, None
+        return tuple(columns_left), None
     exact = [name for name, one in left.items() if one.reason == "continuous"]
     codes = {name: columns.codes(name)[rows] for name in left}
     found = known(posterior, recoding, shown, codes, level, exact, released_rows)
     risks = {name: RiskWith(n_uniques=one.n_uniques, tau1=one.tau1) for name, one in found.items()}
-    facts = tuple(replace(one, risk=risks.get(one.name)) for one in treatment.columns)
+    facts = tuple(replace(one, risk=risks.get(one.name)) for one in columns_left)
     n_all = len(left) - len(exact)
     complete = int((shown[released_rows] >= 0).all(axis=1).sum())
     return facts, LeftOver(

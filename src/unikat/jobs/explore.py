@@ -26,6 +26,7 @@ from unikat.jobs.levels import (
     rows_of,
 )
 from unikat.jobs.looks import Choice, Counts, ExploredKey, Found, Look, Point, Points, Range, Step
+from unikat.jobs.plan_pictures import ColumnsLeft, OtherColumns, Pictures, plan_pictures
 from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
 from unikat.language.levels import FOUND, LevelGroups
@@ -292,6 +293,43 @@ class Exploration:
             found = Besides.of(texts, Path(self.folder, SPEC), self.inside, self.posterior)
             _keep(self._done, asked, found)
         return self._done[asked]
+
+    def pictures(
+        self,
+        steps: Sequence[Choice],
+        besides: Mapping[str, str] = NOTHING,
+        pair: tuple[str, str] | None = None,
+        between: Callable[[], None] | None = None,
+    ) -> Pictures:
+        """Tell what a plan does to the keys and where its risk is; arguments as of `look`.
+
+        pair: keys of the tables; None: those in which the risk is most concentrated.
+        """
+        recoding, also = self._recoding(steps), self._besides(besides)
+        found = visible = None
+        if also is not None:
+            recoding = also.held(recoding)
+        if also is not None and also.changes_values:
+            _, release = also.release(self.posterior, recoding, self.level, None, between)
+            visible = release.visible
+        else:
+            found = self._estimate((tuple(steps), tuple(besides.items())), recoding, None, between)
+        return plan_pictures(self._before, recoding, found, visible, pair)
+
+    def columns(self, steps: Sequence[Choice], besides: Mapping[str, str] = NOTHING) -> ColumnsLeft:
+        """Tell what the columns that are no keys would tell beside a plan; as of `look`.
+
+        Suppressed and perturbed values are taken for shown and true.
+        """
+        recoding, also = self._recoding(steps), self._besides(besides)
+        if also is not None:
+            recoding = also.held(recoding)
+        return self._others.left(self.posterior, recoding, self.level)
+
+    @cached_property
+    def _others(self) -> OtherColumns:
+        spec = _asked(self.folder, "k >= 1", self.inside)
+        return OtherColumns.read(spec, self.posterior.table)
 
     def find(
         self,

@@ -356,8 +356,8 @@ def _treatment(spec: ProtectionSpec, asked: Loaded, chosen: Chosen) -> Treated:
         some = shown[release.of_table]
         shown[release.of_table] = np.where(release.suppressed[release.rows], -1, some)
     columns, left_over = with_risk(
-        treatment, asked.columns, releases.posterior, release.plan.recoding, shown, asked.assessed,
-        release.of_table, releases.level,
+        treatment.columns, asked.columns, releases.posterior, release.plan.recoding, shown,
+        asked.assessed, release.of_table, releases.level,
     )  # fmt: skip
     made, numeric = with_numeric(
         spec,

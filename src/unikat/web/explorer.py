@@ -6,6 +6,7 @@ Questions and answers are lines of JSON on its standard streams. It ends when it
 |---|---|
 | `ask: look`, with `page`, `steps`, `target`, `key`, `besides` | `counts`, `look` by few, by all |
 | `ask: levels`, with `key` and `kind` | `levels` |
+| `ask: pictures`, with `page`, `steps`, `besides`, `pair`, `columns` | `pictures`, or `columns` |
 | `ask: find`, with `target` | `searching` now and then, then `found` |
 | `ask: frontier` | `searching` now and then, `frontier` by few states, then by all |
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 FEW = 20
 """States of the first answer."""
 _WRITING = threading.Lock()
+QUICK = ("look", "levels", "pictures")
+"""Questions that are answered in the middle of a search."""
 TELL = 0.5
 """Seconds between two words of a search, at least."""
 
@@ -82,7 +85,7 @@ class Inbox:
         return latest != int(question["id"])
 
     def _pop(self) -> dict[str, Any] | None:
-        quick = (i for i, one in enumerate(self._waiting) if one["ask"] in ("look", "levels"))
+        quick = (i for i, one in enumerate(self._waiting) if one["ask"] in QUICK)
         at = next(quick, None)
         return None if at is None else self._waiting.pop(at)
 
@@ -108,6 +111,8 @@ class Answering:
             elif question["ask"] == "levels":
                 found = self._exploration.levels(question["key"], question["kind"])
                 _say(question, "levels", levels=asdict(found))
+            elif question["ask"] == "pictures":
+                self._pictures(question, check)
             else:
                 self._search(question, check)
         except _ObsoleteError:
@@ -147,6 +152,16 @@ class Answering:
             _say(question, "look", look=asdict(found), complete=complete)
             if complete:
                 return
+
+    def _pictures(self, question: dict[str, Any], check: Any) -> None:
+        steps, besides = question["steps"], question["besides"]
+        if question["columns"]:
+            columns = self._exploration.columns(steps, besides)
+            _say(question, "columns", **asdict(columns))
+            return
+        pair = tuple(question["pair"]) if question["pair"] else None
+        found = self._exploration.pictures(steps, besides, pair, check)
+        _say(question, "pictures", **asdict(found))
 
     def _search(self, question: dict[str, Any], check: Any) -> None:
         from unikat.jobs.progress import describe

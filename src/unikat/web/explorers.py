@@ -118,6 +118,20 @@ class Explorer:
         place = f"levels {key} {kind}"
         return self._ask(place, ask="levels", page=place, key=key, kind=kind)
 
+    def pictures(
+        self,
+        page: str,
+        steps: Sequence[Choice],
+        besides: Mapping[str, str],
+        pair: Sequence[str],
+        *,
+        columns: bool = False,
+    ) -> Question:
+        """Ask what a plan does to the keys and where its risk is; or what columns would tell."""
+        asked = {"steps": list(steps), "besides": dict(besides), "pair": list(pair)}
+        place = f"pictures {page} {columns}"
+        return self._ask(place, ask="pictures", page=place, columns=columns, **asked)
+
     def find(self, target: str) -> Question:
         """Ask for the cheapest recoding that reaches a target; another search for one ends."""
         return self._ask("find", ask="find", target=target)

@@ -17,6 +17,7 @@ from unikat.web.pages.key_levels import LevelCounts
 from unikat.web.pages.keys import KeysPage
 from unikat.web.pages.level_editor import Editor
 from unikat.web.pages.levels import LevelsPage
+from unikat.web.pages.plan_parts import OtherColumnsPart, PlanPictures
 from unikat.web.pages.plans import Beside, Frontier
 from unikat.web.pages.policy import PolicyPage, Preview
 from unikat.web.pages.problem import ProblemPage
@@ -58,6 +59,8 @@ PAGES = [
     ("suggested.html.j2", Suggested),
     ("what-if.html.j2", WhatIfPage),
     ("what-if-candidates.html.j2", Beside),
+    ("what-if-columns.html.j2", OtherColumnsPart),
+    ("what-if-pictures.html.j2", PlanPictures),
     ("what-if-frontier.html.j2", Frontier),
     ("what-if-levels.html.j2", LevelsPage),
     ("what-if-numbers.html.j2", Numbers),

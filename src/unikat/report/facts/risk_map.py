@@ -37,6 +37,11 @@ class RiskMap:
     uniques."""
 
     @property
+    def largest(self) -> float:
+        """Expected population uniques of the cell that has most."""
+        return max((value or 0.0 for row in self.tau1 for value in row), default=0.0)
+
+    @property
     def total(self) -> float:
         """Expected population uniques of all cells."""
         return sum(value or 0.0 for row in self.tau1 for value in row) + self.tau1_hidden

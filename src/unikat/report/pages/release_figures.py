@@ -232,14 +232,14 @@ def _label(
 
 
 @drawing
-def risk_cells(canvas: Canvas, found: RiskMap) -> None:
+def risk_cells(canvas: Canvas, found: RiskMap, most: float | None = None) -> None:
     """Draw the cells of two keys, the more expected population uniques the darker.
 
     Four steps of equal factors tell less than a number and are seen at a glance; the number is in
-    the tip of a cell.
+    the tip of a cell. The darkest step begins at a quarter of `most`; None: of the largest cell.
     """
     rows, columns = found.labels
-    most = max((value or 0.0 for row in found.tau1 for value in row), default=0.0)
+    most = found.largest if most is None else most
     names = [shortened(label, 0.3 * canvas.width, "tiny", most=1)[0] for label in rows]
     canvas.name(say("figures.risk_map.rows", names=found.names), kind="tiny")
     canvas.cursor += 4

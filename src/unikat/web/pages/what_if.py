@@ -26,6 +26,7 @@ from unikat.spec.kinds import ASSESS, PROTECT
 from unikat.web.drafts import flag_of
 from unikat.web.explorers import STATES, Explorer, Question
 from unikat.web.folder import NotInFolderError
+from unikat.web.pages.plan_parts import SHOWN, pictures_part
 from unikat.web.pages.plans import candidates_part, frontier_part, plan_at, searched
 from unikat.web.pages.what_if_state import (
     BESIDES,
@@ -86,6 +87,12 @@ class WhatIfPage:
     """What is being prepared or searched; empty if nothing is."""
     frontier: Markup
     candidates: Markup
+    pictures: str
+    """Address of the pictures of the plan."""
+    pictures_page: str
+    """Of this page with them in it, for browsers without scripts."""
+    drawn: Markup
+    """The pictures, if they were asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +178,8 @@ def page(
     """Show the page of a run with its state; None: the run has kept none."""
     ready = state is not None and state.explorer.state == "ready"
     token = secrets.token_hex(4)
-    numbers = frontier_ = waiting_ = candidates_ = Markup("")
+    numbers = frontier_ = waiting_ = candidates_ = drawn = Markup("")
+    shown_at = ""
     brief = ""
     if state is not None:
         if ready:
@@ -182,6 +190,8 @@ def page(
             numbers, brief = filled(state, "what-if-numbers.html.j2", found), found.brief
             frontier_ = frontier_part(state, part=False, now=question)
             candidates_ = candidates_part(state, part=False, now=question)
+            shown_at = state.at("what-if", state.steps, **{SHOWN: "1"})
+            drawn = pictures_part(state) if state.given.get(SHOWN) else drawn
         if finding or not ready:
             waiting_ = _waiting(state, finding=finding)
     spec = shlex.quote(f"{id}/{ASSESS.spec}" if id else ASSESS.spec)
@@ -204,6 +214,9 @@ def page(
         waiting=waiting_,
         frontier=frontier_,
         candidates=candidates_,
+        pictures=bench.pages.at(f"/what-if-pictures/{id}"),
+        pictures_page=shown_at,
+        drawn=drawn,
     )
     return bench.page("what-if.html.j2", context, status)
 
@@ -225,7 +238,7 @@ def numbers(request: Request) -> Response:
     page, explorer = request.headers.get("x-page", ""), state.explorer
     key = state.given.get("edit", "")
     if seen := state.given.get("seen"):
-        asked = explorer.asked(page, state.steps, state.target, key)
+        asked = explorer.asked(page, state.steps, state.target, key, state.besides)
         if asked is None:
             # The sliders have moved on.
             return _nothing()
@@ -241,6 +254,9 @@ def numbers(request: Request) -> Response:
         state.bench.explorers.forget(explorer)
     found = filled(state, "what-if-numbers.html.j2", numbers_of(state, question, part=True))
     part = Response(str(found), media_type="text/html")
+    if not key and question.done:
+        # What takes all states is drawn again.
+        part.headers["HX-Trigger"] = "moved"
     if not key:
         part.headers["HX-Replace-Url"] = state.at("what-if", state.steps)
     return part
