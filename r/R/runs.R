@@ -242,6 +242,9 @@ read_table <- function(path, place) {
   table <- utils::read.csv(csv, na.strings = "", check.names = FALSE, encoding = "UTF-8")
   flags <- vapply(table, function(x) is.character(x) && all(x %in% c("true", "false", NA)) && !all(is.na(x)), NA)
   table[flags] <- lapply(table[flags], `==`, "true")
+  # Columns of texts are such also where none has a value.
+  texts <- grepl("^(key_[0-9]|conflict)$", names(table))
+  table[texts] <- lapply(table[texts], as.character)
   tibble::as_tibble(table)
 }
 

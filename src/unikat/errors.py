@@ -42,7 +42,7 @@ for _ours, _others in {
     "threads": "n_threads num_threads nthreads threads_per_chain",
     "progress": "verbose progressbar progress_bar show_progress disable_progress",
     "resume": "warm_start",
-    "population_size": "population n_population pop_size",
+    "population_size": "population n_population pop_size n",
     "weights": "weight sample_weight sample_weights sampling_weights weight_column weightvar",
     "strata": "stratum stratavar stratify",
     "household": "household_id hhid cluster clusters",

@@ -6,6 +6,7 @@ test_that("records of an assessment are in the order of the rows", {
   cell <- do.call(paste, survey[keys])
   expect_equal(found$records$f, as.vector(table(cell)[cell]))
   expect_identical(found$records$sample_unique, found$records$f == 1)
+  expect_type(found$records$key_1, "character")
   expect_equal(found$numbers$sample$n_uniques, sum(found$records$f == 1))
   expect_true("tau1" %in% summary(found)$measure)
   expect_output(print(found), "sample uniques")
