@@ -29,6 +29,7 @@ from unikat.web.pages import (
     run,
     runs,
     start,
+    states,
     what_if,
 )
 from unikat.web.pages.problem import ProblemPage
@@ -103,6 +104,8 @@ def _routes() -> list[Route]:
         Route("/levels", _with_form(key_levels.submit), methods=["POST"]),
         Route("/columns", columns.show),
         Route("/columns", _with_form(columns.submit), methods=["POST"]),
+        Route("/states", states.show),
+        Route("/states", _with_form(states.submit), methods=["POST"]),
         Route("/policy", policy.show),
         Route("/policy", _with_form(policy.submit), methods=["POST"]),
         Route("/run", start.show),

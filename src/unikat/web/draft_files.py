@@ -6,11 +6,13 @@ of impossible combinations and recodings may quote values of records.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ SCHEMA = "unikat.draft/1"
 SECRETS = ("perturbation_seed", "salt")
 """Who knows them can undo what hides records: they are written nowhere."""
 MOST_BYTES = 2_000_000
+MOST_FILES = 1_000
+"""Files that are looked at for named states."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +38,15 @@ class DraftFiles:
 
     folder: Folder
 
-    def read(self, path: str) -> Draft | None:
+    def read(self, path: str, name: str = "") -> Draft | None:
         """Return what was kept about a file of data; None if nothing is that can be read.
 
-        What somebody else may have written is not read, and no address, query or cluster is taken
-        from a file.
+        With a name it is a state that somebody has named. What somebody else may have written is
+        not read, and no address, query or cluster is taken from a file.
         """
-        found = read_private(self._place(path))
-        if not isinstance(found, dict) or (found.get("schema"), found.get("path")) != (
-            SCHEMA,
-            path,
+        found = read_private(self._place(path, name))
+        if not isinstance(found, dict) or (
+            (found.get("schema"), found.get("path"), found.get("name", "")) != (SCHEMA, path, name)
         ):
             return None
         kind = KINDS.get(str(found.get("kind")), ASSESS)
@@ -64,12 +67,31 @@ class DraftFiles:
             rules=str(found.get("rules", "")),
         )
 
-    def write(self, draft: Draft) -> str:
+    def named(self, path: str) -> list[tuple[str, float]]:
+        """Return the named states of a file of data, with the times of writing, the last first."""
+        found = []
+        with contextlib.suppress(OSError):
+            for one in islice(os.scandir(self.folder.root / DRAFTS), MOST_FILES):
+                held = read_private(Path(one.path)) if one.name.endswith(".json") else None
+                if isinstance(held, dict) and held.get("path") == path:
+                    name = held.get("name")
+                    if isinstance(name, str) and name and self.read(path, name) is not None:
+                        found.append((name, one.stat(follow_symlinks=False).st_mtime))
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
+    def remove(self, path: str, name: str) -> None:
+        """Remove a named state."""
+        if name and self.read(path, name) is not None:
+            with contextlib.suppress(OSError):
+                self._place(path, name).unlink()
+
+    def write(self, draft: Draft, name: str = "") -> str:
         """Keep a draft; return why it could not be kept, empty if it was."""
         values = {name: text for name, text in draft.values.items() if name not in SECRETS}
         content = {
             "schema": SCHEMA,
             "path": draft.path,
+            "name": name,
             "kind": draft.kind.name,
             "keys": list(draft.keys),
             "groupings": dict(draft.groupings),
@@ -77,11 +99,12 @@ class DraftFiles:
             "of_keys": {name: dict(texts) for name, texts in draft.of_keys.items()},
             "rules": draft.rules,
         }
-        return write_private(self._place(draft.path), content)
+        return write_private(self._place(draft.path, name), content)
 
-    def _place(self, path: str) -> Path:
-        name = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-        return self.folder.root / DRAFTS / f"{name}.json"
+    def _place(self, path: str, name: str = "") -> Path:
+        told = f"{path}\0{name}" if name else path
+        digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+        return self.folder.root / DRAFTS / f"{digest}.json"
 
 
 def read_private(place: Path) -> Any:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 24, 2
 """Profiles of files, columns of theirs, and tables of keys that are kept."""
 T = TypeVar("T")
+MOST_UNDONE = 50
+"""Changes of a file's forms that can be taken back."""
 TOWN = "simulated-town/town-sample.csv"
 """File of the guided first run."""
 GUIDE = {
@@ -112,7 +114,10 @@ class Workbench:
     explorers: Explorers
     read_only: bool
     """Whether finished runs are shown, and nothing is taken in."""
-    _files: DraftFiles
+    states: DraftFiles
+    """What is kept of drafts on disk."""
+    _past: dict[str, list[Draft]] = field(default_factory=dict)
+    """What forms held before, by file."""
     _writers: dict[tuple[str, str], str] = field(default_factory=dict)
     """The tab that wrote last, by file and form."""
     _drafts: dict[str, Draft] = field(default_factory=dict)
@@ -134,7 +139,7 @@ class Workbench:
             runs=runs,
             archive=Archive(folder, runs),
             candidates=Candidates(folder),
-            _files=DraftFiles(folder),
+            states=DraftFiles(folder),
             pages=Pages(base, read_only=read_only),
             read_only=read_only,
             explorers=Explorers(inside=folder.root),
@@ -153,7 +158,7 @@ class Workbench:
         self.folder.source(path)
         with self._lock:
             if path not in self._drafts:
-                self._drafts[path] = self._files.read(path) or Draft(path=path)
+                self._drafts[path] = self.states.read(path) or Draft(path=path)
             return self._drafts[path]
 
     def keep(self, draft: Draft) -> None:
@@ -161,8 +166,36 @@ class Workbench:
         with self._lock:
             before = self._drafts.get(draft.path)
             if before is None or before.said != draft.said:
-                draft = replace(draft, unsaved=self._files.write(draft))
+                draft = replace(draft, unsaved=self.states.write(draft))
+                past = self._past.setdefault(draft.path, [])
+                past.append(before or Draft(path=draft.path))
+                del past[:-MOST_UNDONE]
             self._drafts[draft.path] = draft
+
+    def undone(self, path: str) -> bool:
+        """Take the last change of a file's forms back; whether there was one."""
+        with self._lock:
+            past = self._past.get(path)
+            if not past:
+                return False
+            draft = past.pop()
+            self._drafts[path] = replace(draft, unsaved=self.states.write(draft))
+        self._tell_tabs(path)
+        return True
+
+    def restore(self, draft: Draft) -> None:
+        """Put a state in the place of what the forms of a file hold."""
+        self.keep(draft)
+        self._tell_tabs(draft.path)
+
+    def _tell_tabs(self, path: str) -> None:
+        """Let forms that are open say that they are behind before they replace anything."""
+        with self._lock:
+            self._writers.update({(path, form): "states" for form in ("keys", "columns", "run")})
+
+    def n_undone(self, path: str) -> int:
+        """Return how many changes can be taken back."""
+        return len(self._past.get(path, ()))
 
     def shown(self, id: str) -> Run:
         """Return a run that a page may show: to who only reads, those that are finished and listed.

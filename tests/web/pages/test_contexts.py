@@ -25,6 +25,7 @@ from unikat.web.pages.records import Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
 from unikat.web.pages.start import Command, Foreseen, StartPage
+from unikat.web.pages.states import StatesPage
 from unikat.web.pages.template import environment
 from unikat.web.pages.what_if import Numbers, Waiting, WhatIfPage
 
@@ -56,6 +57,7 @@ PAGES = [
     ("running.html.j2", ProgressPage),
     ("runs.html.j2", RunsPage),
     ("start.html.j2", StartPage),
+    ("states.html.j2", StatesPage),
     ("suggested.html.j2", Suggested),
     ("what-if.html.j2", WhatIfPage),
     ("what-if-candidates.html.j2", Beside),
