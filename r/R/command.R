@@ -198,6 +198,10 @@ respelled <- function(text, known = list()) {
   regmatches(text, spell) <- lapply(regmatches(text, spell), function(flags) {
     vapply(flags, function(flag) gsub("-", "_", sub("^--", "", flag)), "")
   })
-  for (file in names(known)) text <- gsub(file, known[[file]], text, fixed = TRUE)
+  for (file in names(known)) {
+    # As a whole: s.csv is no part of results.csv.
+    plain <- gsub("([^A-Za-z0-9_/ ])", "\\\\\\1", file)
+    text <- gsub(paste0("(?<![\\w.-])", plain, "(?![\\w-])"), known[[file]], text, perl = TRUE)
+  }
   text
 }

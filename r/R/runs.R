@@ -120,7 +120,8 @@ synthesize <- function(data, keys = NULL, ..., out = NULL, progress = interactiv
 
 #' @rdname runs
 #' @export
-attack <- function(original, synthetic = NULL, keys = NULL, population_size = NULL, ..., out = NULL,
+# The option population would be taken for population_size, if that stood before the dots.
+attack <- function(original, synthetic = NULL, keys = NULL, ..., population_size = NULL, out = NULL,
                    progress = interactive()) {
   if (inherits(synthetic, "unikat_run")) synthetic <- synthetic$data
   start("attack", original, substitute(original),

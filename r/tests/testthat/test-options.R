@@ -34,4 +34,19 @@ test_that("options in messages are spelled as arguments, and files as frames", {
   expect_equal(respelled("run  unikat --debug  of R-hat -- and a--b"), "run  unikat --debug  of R-hat -- and a--b")
   expect_equal(respelled("as in --target 'tau1 <= 5', or --n 1000,5%"), "as in target = 'tau1 <= 5', or n = 1000,5%")
   expect_equal(respelled("No such option '--N'."), "No such option 'N'.")
+  expect_equal(respelled("s.csv, as.csv, s.csv.gz and /tmp/a-b/s.csv", list(s.csv = "s")),
+               "s, as.csv, s.gz and /tmp/a-b/s")
+})
+
+test_that("no option is taken for an argument whose name it begins", {
+  needs_unikat()
+  for (kind in c("assess", "compare", "protect", "check", "verify", "synthesize", "attack", "evaluate")) {
+    said <- call_unikat(c(kind, "--help", "all"))$printed
+    flags <- unlist(regmatches(said, gregexpr("(?m)^  (-h, )?--[a-z-]+", said, perl = TRUE)))
+    flags <- gsub("-", "_", sub("^.*--", "", flags))
+    expect_gt(length(flags), 30)
+    before <- names(formals(get(kind)))
+    before <- before[seq_len(match("...", before) - 1)]
+    for (argument in before) expect_equal(setdiff(flags[startsWith(argument, flags)], argument), character())
+  }
 })
