@@ -313,6 +313,18 @@ def unknown_option(name: str, known: Sequence[str]) -> str:
     return f"There is no option {brief(name)!r}.{suggest(name, known)}"
 
 
+def setting(place: str, value: str | bool = "VALUE") -> str:
+    """Spell a value that `set` alone reaches, as `option` does.
+
+    Examples
+    --------
+    >>> print(setting("households.scattered", True))
+    --set households.scattered=true (in Python: set={'households.scattered': True})
+    """
+    text = str(value).lower() if isinstance(value, bool) else value
+    return f"--set {place}={text} (in Python: set={{{place!r}: {value}}})"
+
+
 def option(name: str, value: object = None) -> str:
     """Spell an option as on the command line and as in Python, since either may have been used.
 

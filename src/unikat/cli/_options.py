@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,10 @@ _SHORT = 21
 
 
 class Single(click.Command):
-    """A command that refuses options given twice, of which click takes the last in silence."""
+    """A command that refuses options given twice, of which click takes the last in silence.
+
+    The same value twice is what was meant.
+    """
 
     once: tuple[str, ...] | None = None
     """Names of these options; None: all."""
@@ -35,9 +38,22 @@ class Single(click.Command):
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(order).items():
             if times > 1 and (self.once is None or parameter.name in self.once):
-                names = "/".join((*parameter.opts, *parameter.secondary_opts))
+                spelled = (*parameter.opts, *parameter.secondary_opts)
+                if len(_values_of(args, spelled, flag=getattr(parameter, "is_flag", False))) == 1:
+                    continue
+                names = "/".join(spelled)
                 raise click.UsageError(f"{names} is given {times} times; give it once.", ctx)
         return super().parse_args(ctx, args)
+
+
+def _values_of(args: Sequence[str], names: Sequence[str], *, flag: bool) -> set[str]:
+    """Values of an option on a command line; of a flag its spellings."""
+    found = set()
+    for place, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        if name in names:
+            found.add(name if flag else value if equals else "".join(args[place + 1 : place + 2]))
+    return found
 
 
 class Once(Single):

@@ -10,7 +10,8 @@ import click
 from unikat.errors import SpecError
 
 
-def _asked(question: Mapping[str, Any]) -> Any:
+def asked(question: Mapping[str, Any]) -> Any:
+    """Ask a question of the person at the terminal; SpecError if there is nobody."""
     try:
         return click.prompt(err=True, **question)
     except click.Abort as error:
@@ -18,7 +19,7 @@ def _asked(question: Mapping[str, Any]) -> Any:
         if isinstance(error.__context__, EOFError):
             raise SpecError(
                 f"{question['text']}: there is nobody to ask, since the input has ended. Give the "
-                "answers as options; unikat policy --help lists them."
+                "answers as options; --help lists them."
             ) from None
         raise
 
@@ -51,7 +52,7 @@ def answered(given: Mapping[str, Any], ask: bool) -> str:
     }
     for name, question in questions.items():
         if found.get(name) is None and ask:
-            found[name] = _asked(question)
+            found[name] = asked(question)
         elif found.get(name) is None and "default" in question:
             found[name] = question["default"]
     room = found.get("recipients") == "room"

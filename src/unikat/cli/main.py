@@ -31,6 +31,7 @@ from unikat.cli.commands import (
     verify,
     web,
 )  # fmt: skip
+from unikat.cli.start import start
 from unikat.cli.zeros import zeros
 from unikat.errors import OutputError, UnikatError, bounded
 from unikat.files.scratch import close_all
@@ -74,7 +75,7 @@ def cli(state: dict[str, bool] | None, debug: bool) -> None:
 
 
 for _command in (
-    apply, assess, attack, check, compare, demo, evaluate, export, policy, protect, report,
+    apply, assess, attack, check, compare, demo, evaluate, export, policy, protect, report, start,
     synthesize, verify, web, zeros,
 ):  # fmt: skip
     cli.add_command(_command)

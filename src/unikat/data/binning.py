@@ -60,13 +60,14 @@ def parse_keys(
         items = list(keys)
         if not all(isinstance(item, str) for item in items):
             raise SpecError("keys must be names of columns (strings), such as ['AGE', 'SEX'].")
-    items = [item.strip() for item in items if item.strip()]
+    # The same key twice is one key; with two rules it would be two.
+    items = list(dict.fromkeys(item.strip() for item in items if item.strip()))
     confirmed = any(key_of(item, columns)[0] in columns for item in items)
     specs = [_parse(item, columns, source, confirmed=confirmed) for item in items]
     if not specs:
         raise SpecError(
             "There are no keys. Name the key variables, those an intruder may know, such as "
-            "AGE,SEX,REGION."
+            "AGE,SEX,REGION. The command unikat start FILE proposes them."
         )
     names = [spec.name for spec in specs]
     twice = sorted(name for name, n in Counter(names).items() if n > 1)

@@ -20,7 +20,7 @@ from unikat.data.numbers import rows_shown
 from unikat.data.patterns import distinct
 from unikat.data.sampling import few_classes, one_way, refuse_missing, sampling_from
 from unikat.data.table import CellTable
-from unikat.errors import DataError, SpecError, brief, option
+from unikat.errors import DataError, SpecError, brief, option, setting
 
 MOST_MEMBERS = 60
 """Persons of a household; more are an institution, or households that share a number."""
@@ -45,6 +45,8 @@ class Grouping:
         Names of columns that were read with the keys and are none.
     role
         Name of the persons' key that says what each is in the household; None if none does.
+    drop_headless
+        Leave households with no head or several out, and do not refuse them.
 
     Raises
     ------
@@ -57,6 +59,7 @@ class Grouping:
     scattered: bool = False
     aside: tuple[str, ...] = ()
     role: str | None = None
+    drop_headless: bool = False
 
     def __post_init__(self) -> None:
         both = sorted({*self.household_keys} & {*self.head_keys})
@@ -291,8 +294,14 @@ def group(
         keys += joined[0]
         household = np.concatenate((household, joined[1]), axis=1)
     members = np.ones(len(of_record), bool)
+    headless = np.zeros(n_households, bool)
     if head is not None:
-        first = _the_head(head, of_record, n_households, name)
+        headless = np.bincount(of_record[head], minlength=n_households) != 1
+        if headless.any() and not grouping.drop_headless:
+            _refuse_headless(head, of_record, n_households, name)
+        # One that is left out has any head until then.
+        first = np.unique(of_record, return_index=True)[1]
+        first[of_record[head]] = np.flatnonzero(head)
         if grouping.head_keys:
             moved = [names.index(key) for key in grouping.head_keys]
             household = np.concatenate((household, codes[first][:, moved]), axis=1)
@@ -309,7 +318,7 @@ def group(
     if apart and most == 1:
         raise DataError(
             f"{name}: every household has one person, the head, so there are no other members. "
-            f"Leave {option('head_keys')} out."
+            f"Leave {setting('households.head_keys')} out."
         )
     layout = HouseholdLayout(
         household_keys=(
@@ -359,11 +368,16 @@ def group(
         sampling=sampling,
         layout=layout,
     )
-    return HouseholdSample(few_classes(table), of_record, head)
+    sample = HouseholdSample(few_classes(table), of_record, head)
+    return without_households(sample, headless, "has no head, or several; correct the rule of it")
 
 
-def without_households(sample: HouseholdSample, left_out: Bool) -> HouseholdSample:
+def without_households(
+    sample: HouseholdSample, left_out: Bool, why: str = "breaks a rule; correct the rules"
+) -> HouseholdSample:
     """Leave households out, (n_households,) True; the others are numbered anew.
+
+    `why` says what is wrong with all of them, if none is left, and what to do.
 
     Raises
     ------
@@ -374,7 +388,7 @@ def without_households(sample: HouseholdSample, left_out: Bool) -> HouseholdSamp
         return sample
     kept = np.flatnonzero(~left_out)
     if not len(kept):
-        raise DataError("Every household breaks a rule, so that none is left; correct the rules.")
+        raise DataError(f"No household is left: every one {why}.")
     table = sample.table
     number = np.full(len(left_out), -1, np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
@@ -388,7 +402,7 @@ def without_households(sample: HouseholdSample, left_out: Bool) -> HouseholdSamp
             record_cell=place.astype(np.int32),
             sampling=None if table.sampling is None else table.sampling.taken(kept),
         ),
-        of_record=number[sample.of_record],
+        of_record=np.where(sample.of_record < 0, -1, number[sample.of_record]).astype(np.int32),
     )
 
 
@@ -407,7 +421,7 @@ def _refuse_split(of_record: Int32, name: str) -> None:
             f"{name}: {_rows(again)} {belong} ended before, so that members of a household are "
             "split over the file. If numbers of households are used again (in each region or "
             f"quarter), name all columns that tell them apart: {option('household', 'A,B')}. If "
-            f"the file is in another order, say so: {option('scattered', True)}."
+            f"the file is in another order, say so: {setting('households.scattered', True)}."
         )
 
 
@@ -446,23 +460,18 @@ def _shared(codes: Int32, of_record: Int32, names: Sequence[str], name: str) -> 
     return found
 
 
-def _the_head(head: Bool, of_record: Int32, n_households: int, name: str) -> Int64:
-    """Row of the head of each household, (n_households,)."""
+def _refuse_headless(head: Bool, of_record: Int32, n_households: int, name: str) -> None:
+    """Refuse households with no head or several."""
     heads = np.bincount(of_record[head], minlength=n_households)
-    for wrong, what, remedy in (
-        (heads == 0, "no head", "Correct the rule or the file, or leave these households out"),
-        (heads > 1, "several heads", "Correct the rule or the file, or leave them out"),
-    ):
+    for wrong, what in ((heads == 0, "no head"), (heads > 1, "several heads")):
         if wrong.any():
             n = int(np.count_nonzero(wrong))
             rows = np.flatnonzero(wrong[of_record] & (head if what == "several heads" else True))
             raise DataError(
-                f"{name}: {_counted(n)} with {what} by {option('head')} ({_rows(rows)}). {remedy}."
+                f"{name}: {_counted(n)} with {what} by {option('head')} ({_rows(rows)}). Correct "
+                "the rule or the file, or leave them out: "
+                f"{setting('households.drop_headless', True)}."
             )
-    rows = np.flatnonzero(head)
-    first = np.empty(n_households, np.int64)
-    first[of_record[rows]] = rows
-    return first
 
 
 def _once(values: AnyArray, of_record: Int32, what: str, name: str) -> Any:
@@ -476,7 +485,8 @@ def _once(values: AnyArray, of_record: Int32, what: str, name: str) -> Any:
         raise DataError(
             f"{name}: members of {_counted(len(broken))} differ in their {what} "
             f"({_rows(rows)}). Households were drawn as wholes here, so that their members share "
-            f"them: name the column that holds the {what} of households."
+            f"them: name the column that holds the {what} of households. A synthesis can do "
+            f"without {what}."
         )
     return found
 

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unikat._typing import Float64, Int32, Int64
-from unikat.data.clues import MOST_COLUMNS, MOST_ROWS, clues, codes_of_column, joined
+from unikat.data.clues import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    clues,
+    codes_of_column,
+    household_columns,
+    joined,
+)
 from unikat.data.columns import CodedKey
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted
@@ -154,6 +161,21 @@ class Microdata:
         ()
         """
         household = [*(household or self.design.household)]
+        columns, used = self._first_codes(household)
+        together = [columns.pop(name) for name in household if name in columns]
+        unused = [name for name in columns if name not in used]
+        return tuple(clues(columns, unused, joined(together) if household else None))
+
+    def unnamed_households(self) -> tuple[str, ...]:
+        """Name columns that look like numbers of households, and that neither keys nor design name.
+
+        Rows and columns are looked at as for `clues`.
+        """
+        columns, used = self._first_codes([*self.design.household])
+        return tuple(household_columns(columns, [name for name in columns if name not in used]))
+
+    def _first_codes(self, household: Sequence[str]) -> tuple[dict[str, Int64], list[str]]:
+        """Codes of the first rows of columns by name, and the names of those that are used."""
         used = [*columns_of([key.name for key in self.keys], self.design), *household]
         names = list(dict.fromkeys([*used, *self._source.columns]))[:MOST_COLUMNS]
         try:
@@ -161,15 +183,13 @@ class Microdata:
             with self._source.session(memory_limit=self._memory_limit) as connection:
                 rows = self._source.first(connection, names, MOST_ROWS)
         except DataError:
-            return ()
+            return {}, used
         columns = {
             name: codes
             for name in rows.column_names
             if (codes := codes_of_column(rows[name])) is not None
         }
-        together = [columns.pop(name) for name in household if name in columns]
-        unused = [name for name in columns if name not in used]
-        return tuple(clues(columns, unused, joined(together) if household else None))
+        return columns, used
 
     def to_frame(self) -> Any:
         """Give the rows with all their columns, as the kind of frame that was read.

@@ -192,7 +192,7 @@ def _reason(name: str, codes: Int32, values: Sequence[object], decimal: str) -> 
     share = len(there) / np.count_nonzero(codes >= 0)
     some = [values[i] for i in there[np.linspace(0, len(there) - 1, _LOOKED_AT).astype(int)]]
     some = some if len(there) > _LOOKED_AT else [values[i] for i in there]
-    words = _words_of(name)
+    words = words_of(name)
     years = _years(some)
     if len(years) >= max(_OF_FORM * len(some), _LEAST_KNOWN):
         are_births = words & _CALLED["birth"] or max(years) - min(years) >= _DECADES
@@ -248,7 +248,7 @@ def _homes(
 
 def _named_as_homes(name: str, n_values: int, n_known: int) -> bool:
     """Whether a column is named as numbers of households are, and its values repeat so."""
-    words = _words_of(name) - {"", name.lower()} or {name.lower()}
+    words = words_of(name) - {"", name.lower()} or {name.lower()}
     low, high = _HOME_VALUES
     return (
         n_known >= _LEAST_KNOWN
@@ -258,7 +258,7 @@ def _named_as_homes(name: str, n_values: int, n_known: int) -> bool:
     )
 
 
-def _words_of(name: str) -> set[str]:
+def words_of(name: str) -> set[str]:
     """Split the name of a column: `PersonID` and `person_id` have the word `id`."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     return set(re.split(r"[\W_\d]+", apart.lower())) | {name.lower()}

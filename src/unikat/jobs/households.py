@@ -37,6 +37,7 @@ from unikat.jobs.inputs import (
 from unikat.language.keys import column_of
 from unikat.language.rules import names_in, parse
 from unikat.models.households.records import columns_of, possible
+from unikat.report.text.numbers import counted, verb
 from unikat.report.text.sentences import understood_households
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
@@ -83,7 +84,15 @@ def read_households(
     watcher.stage("Reading")
     asked = HouseholdsSpec() if spec.households is None else spec.households
     shared = () if asked.path is not None else asked.keys
-    texts = [*spec.keys, *(text for text in shared if text not in spec.keys)]
+    # A key that is listed with its rule may be named without it as one of the household.
+    known = _plain(spec.keys)
+    texts = [*spec.keys, *(text for text in shared if text not in known)]
+    columns = spec.household if isinstance(spec, EvaluationSpec) else spec.design.household
+    if both := [name for name in columns if name in _plain(texts)]:
+        raise SpecError(
+            f"{brief(both[0])!r} tells households apart, so it is no key of theirs; leave it "
+            f"out of {option('keys')}."
+        )
     rule = None if asked.head is None else parse(asked.head, HEAD)
     further = () if rule is None else tuple(n for n in names_in(rule) if n not in _plain(texts))
     microdata = open_data(
@@ -95,10 +104,10 @@ def read_households(
         household_keys=_named(shared, names, "household_keys"),
         head_keys=_named(asked.head_keys, names, "head_keys"),
         scattered=asked.scattered,
+        drop_headless=asked.drop_headless,
         aside=further,
         role=None if rule is None else _role(names_in(rule)),
     )
-    columns = spec.household if isinstance(spec, EvaluationSpec) else spec.design.household
     of_record = numbered_households(microdata, columns, spec.data.missing_values)
     joined = None
     if asked.path is not None:
@@ -127,9 +136,18 @@ def read_households(
         weights=None if weights is None else microdata.numbers(weights),
         strata=None if design.strata is None else microdata.codes(design.strata),
     )
+    n_headless = int(of_record.max()) + 1 - sample.table.n_records
     if spec.zeros is not None:
         sample = _possible(sample, spec.zeros, asked.head, spec.data, microdata.name, watcher)
-    return microdata, sample._replace(table=with_clues(sample.table, microdata, columns))
+    table = with_clues(sample.table, microdata, columns)
+    if n_headless:
+        were = (
+            f"{counted(n_headless, 'household')} with no head or several {verb(n_headless, 'were')}"
+        )
+        said = f"{were} left out."
+        watcher.note(said)
+        table = replace(table, clues=(*table.clues, said))
+    return microdata, sample._replace(table=table)
 
 
 def _design(
@@ -182,6 +200,7 @@ def attacked_households(
         household_keys=_named(asked.keys, names, "household_keys"),
         head_keys=_named(asked.head_keys, names, "head_keys"),
         scattered=asked.scattered,
+        drop_headless=asked.drop_headless,
         role=None if rule is None else _role(names_in(rule)),
     )
 

@@ -13,7 +13,7 @@ from unikat.data import CellTable, Design, Key
 from unikat.data.microdata import Microdata
 from unikat.data.sampling import telling_key
 from unikat.data.writers import WRITTEN, ending, has_own_format
-from unikat.errors import SpecError, brief, option, suggest
+from unikat.errors import SpecError, brief, option, suggest, visible
 from unikat.files.folder import claim, keep_inputs
 from unikat.inference.chains import sample
 from unikat.inference.draws import Draws
@@ -298,6 +298,11 @@ def _read_persons(spec: SynthesisSpec, source: Any, watcher: Watcher) -> _Origin
         handled = without_conflicts(table, spec.zeros, spec.data)
         table, rows = handled.table, np.flatnonzero(handled.kept)
     watcher.note(f"{table.n_records:,} records, {table.n_keys} keys")
+    if homes := microdata.unnamed_households():
+        watcher.note(
+            f"{visible(brief(homes[0]))} looks like the number of a household. Persons are drawn "
+            f"one by one here. To draw whole households, write {option('household', homes[0])}."
+        )
     persons = Persons(table.keys, table.cells[table.record_cell], rows)
     return _Original(microdata, table, persons, microdata.n_records - len(rows))
 

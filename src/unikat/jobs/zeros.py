@@ -36,7 +36,8 @@ from unikat.zeros.tables import csv_field
 
 NO_RULES = (
     "There are no rules: name a file of rules, or a table of impossible combinations, with "
-    "--zeros FILE."
+    "--zeros FILE. A file zeros.toml may hold rules = ['AGE < 14 and EDUC >= 11'], or, with "
+    "--household, rules = ['count(REL == 1) != 1']."
 )
 
 

@@ -63,6 +63,15 @@ class HouseholdsSpec(FileSpec):
             form="keys",
         ),
     ] = ()
+    drop_headless: Annotated[
+        bool,
+        Option(
+            "",
+            "Leave households with no head or several out (with --head).",
+            rare=True,
+            form="keys",
+        ),
+    ] = False
     scattered: Annotated[
         bool, Option("", "Members of a household are not neighbours.", rare=True, form="keys")
     ] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -162,6 +163,11 @@ def _check_texts(rule: Mapping[str, object], number: int) -> None:
 def _read_rules(value: Any, asked: Asked) -> Any:
     """Read rules that are given as a file, as a list of rules, or as a table."""
     on_conflict = asked.given.get("zeros_conflict")
+    if isinstance(value, str) and re.search(r"[<>=]", value) and not Path(value).exists():
+        raise SpecError(
+            "--zeros names a file, and a rule was given. Write rules = ['...'] with the rule to "
+            "zeros.toml, and give --zeros zeros.toml."
+        )
     if is_path(value):
         # The user gave the file, and not what stands in it.
         return ZerosSpec.read(value, on_conflict, asked.trust._replace(given=()))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from unikat.errors import suggest
 from unikat.language.keys import split_keys
 from unikat.spec.base import Spec
 from unikat.spec.households import HouseholdsSpec
@@ -46,7 +48,8 @@ class SynthesisDesign(DesignSpec):
         Names,
         Option(
             "A,B",
-            f"Columns that together identify the household; needs --model {HOUSEHOLDS}.",
+            f"Columns that together identify the household: whole households are drawn, by --model "
+            f"{HOUSEHOLDS}.",
             first=True,
             form="keys",
         ),
@@ -126,6 +129,16 @@ class SynthesisSpec(Spec):
     sampling: SynthesisSampling = SynthesisSampling()
     report: PageSpec = PageSpec()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _meant(cls, values: object) -> object:
+        # Only one model draws households, so who names them need not name it.
+        if isinstance(values, Mapping) and values.get("model") is None:
+            design = values.get("design")
+            if isinstance(design, Mapping) and design.get("household"):
+                return {**values, "model": {"name": HOUSEHOLDS}}
+        return values
+
     @model_validator(mode="after")
     def _of_households(self) -> Self:
         if self.model.name == HOUSEHOLDS:
@@ -145,9 +158,11 @@ class SynthesisSpec(Spec):
                 )
             return self
         if self.model.name not in MODELS:
+            known = (*MODELS, HOUSEHOLDS)
+            hint = suggest(self.model.name, known).lstrip().replace("Did", "did")
             raise ValueError(
                 f"records cannot be drawn from the model {self.model.name}; take one of "
-                f"{', '.join((*MODELS, HOUSEHOLDS))}"
+                f"{', '.join(known)}" + (f" ({hint})" if hint else "")
             )
         for option, given in (
             ("--household", bool(self.design.household)),
@@ -159,8 +174,13 @@ class SynthesisSpec(Spec):
             ("--share", bool(self.shares)),
         ):
             if given:
+                remedy = (
+                    f"write --model {HOUSEHOLDS} in its place"
+                    if self.design.household
+                    else "name the column that tells households apart, --household COLUMN"
+                )
                 raise ValueError(
-                    f"{option} is about households, and the model is {self.model.name}; add "
-                    f"--model {HOUSEHOLDS}, or leave it out"
+                    f"{option} is about households, and the model is {self.model.name}; {remedy}, "
+                    "or leave it out"
                 )
         return self

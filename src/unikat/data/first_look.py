@@ -1,0 +1,261 @@
+"""What a file tells of keys, design and households before anybody has said anything of it.
+
+Everything here is a proposal for a person to accept or to change. It names columns, and values
+only of codes that may mean missing and of the head of a household.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unikat._typing import Int32, Int64
+from unikat.data.clues import joined
+from unikat.data.numbers import number_meant
+from unikat.data.profile import MOST_COLUMNS
+from unikat.data.readers import open_source
+from unikat.data.roles import ColumnRole, encoded, proposed, words_of
+from unikat.data.shared_keys import known_values
+from unikat.errors import SpecError, brief
+from unikat.interrupts import interruptible
+
+MOST_ROWS = 200_000
+"""Rows that are looked at."""
+MOST_LEVELS = 120
+"""Different values of a column that is proposed as a key: ages are, incomes are not."""
+MOST_KEYS = 8
+"""Keys that are proposed."""
+LEAST_HEADS = 0.8
+"""Share of the households of two or more that have exactly one member with the value of a head."""
+_CALLED_WEIGHTS = frozenset(
+    """weight weights wgt wt wgtp pwgt pwgtp hwgt peso pond pondera ponderacion factor fex facexp
+    expansion gewicht poids""".split()  # noqa: SIM905
+)
+_MISSING_TEXTS = frozenset(
+    ("?", ".", "na", "n/a", "nan", "null", "missing", "unknown", "not stated", "no answer",
+     "refused", "don't know", "ns/nr", "no sabe", "no responde")
+)  # fmt: skip
+_MISSING_NUMBER = re.compile(r"-(\d)\1{0,3}")
+"""-1 to -9, -99, -888 and the like."""
+_NINES = re.compile(r"9{1,6}")
+
+
+class Head(NamedTuple):
+    """A value that one member of most households has."""
+
+    column: str
+    rule: str
+    """As `--head` takes it."""
+    n_without: int
+    """Households with no such member, or several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstLook:
+    """What the first rows of a file tell. Made by `look`."""
+
+    name: str
+    n_rows: int
+    """Rows that were looked at."""
+    roles: tuple[ColumnRole, ...]
+    _codes: dict[str, Int32] = field(repr=False)
+    _values: dict[str, list[object]] = field(repr=False)
+
+    @property
+    def households(self) -> tuple[str, ...]:
+        """The column that looks like the number of a household, if one does."""
+        found = [one for one in self.roles if one.role == "household"]
+        return (max(found, key=lambda one: one.n_values).name,) if found else ()
+
+    @property
+    def weights(self) -> str | None:
+        """The column that is called like weights, and whose values may be weights."""
+        for name in self._codes:
+            if words_of(name) & _CALLED_WEIGHTS and (self._codes[name] >= 0).all():
+                numbers = [_number(value) for value in self._values[name]]
+                known = [one for one in numbers if one is not None]
+                if len(known) == len(numbers) and known and min(known) > 0 and max(known) > 1:
+                    return name
+        return None
+
+    @property
+    def identifiers(self) -> tuple[ColumnRole, ...]:
+        """Columns that name persons."""
+        return tuple(one for one in self.roles if one.role == "identifier")
+
+    @property
+    def missing(self) -> dict[str, tuple[str, ...]]:
+        """Codes that may mean missing, by column: texts that say so, and numbers apart.
+
+        A negative code counts where all other values are not negative; 9, 99 or 999 where no
+        other value is even half as large.
+        """
+        found = {}
+        for name, values in self._values.items():
+            codes = [one for one in values if _may_be_missing(one, values)]
+            if 0 < len(codes) <= len(values) / 2:
+                found[name] = tuple(_written(one) for one in codes)
+        return found
+
+    def head(self, household: Sequence[str]) -> Head | None:
+        """Find the value that exactly one member of most households has, such as `REL == 1`.
+
+        A column that numbers the members is none that says who they are.
+        """
+        homes = self._homes(household)
+        best: tuple[float, Head] | None = None
+        several = np.bincount(homes)[homes] > 1
+        n_several = len(np.unique(homes[several]))
+        for name in self._candidates(household):
+            codes, values = self._codes[name], self._values[name]
+            if not 2 <= len(values) <= MOST_LEVELS or _all_differ(homes, codes) or not n_several:
+                continue
+            for code, value in enumerate(values):
+                heads = np.bincount(homes[codes == code], minlength=int(homes.max()) + 1)
+                share = np.count_nonzero(heads[np.unique(homes[several])] == 1) / n_several
+                if share >= LEAST_HEADS and (best is None or share > best[0]):
+                    rule = f"{_name(name)} == {_literal(value)}"
+                    best = share, Head(name, rule, int(np.count_nonzero(heads != 1)))
+        return None if best is None else best[1]
+
+    def shared(self, household: Sequence[str]) -> tuple[str, ...]:
+        """Columns that all members of every household have alike."""
+        homes, names = self._homes(household), self._candidates(household)
+        if not names:
+            return ()
+        together = np.stack([self._codes[name] for name in names], axis=1)
+        _, differ = known_values(together, homes)
+        return tuple(name for name, apart in zip(names, differ, strict=True) if not apart)
+
+    def keys(self, without: Sequence[str], household: Sequence[str] = ()) -> tuple[str, ...]:
+        """Columns that may be keys: of few values, and neither identifiers nor of the design.
+
+        `household` names the columns that identify the households that are to be drawn as wholes.
+        """
+        others = {one.name for one in self.roles if one.role in ("other", "linked")}
+        homes = self._homes(household) if household else None
+        sizes = None if homes is None else np.bincount(homes)[homes]
+        found = []
+        for name in self._codes:
+            codes, values = self._codes[name], self._values[name]
+            if name not in others or name in without or not 2 <= len(values) <= MOST_LEVELS:
+                continue
+            if homes is not None and (_all_differ(homes, codes) or _is(codes, values, sizes)):
+                continue
+            if any(hasattr(value, "year") for value in values):
+                continue
+            found.append(name)
+        return tuple(found)
+
+    def is_long_number(self, name: str) -> bool:
+        """Whether a column has more than 30 values, all numbers."""
+        values = self._values[name]
+        return len(values) > 30 and all(_number(value) is not None for value in values)
+
+    def _homes(self, household: Sequence[str]) -> Int64:
+        for name in household:
+            if name not in self._codes:
+                raise SpecError(f"{self.name} has no column {brief(name)!r}.")
+        found = joined([self._codes[name].astype(np.int64) for name in household])
+        # Who has no household is one.
+        found = np.where(found < 0, found.max(initial=-1) + 1 + np.arange(len(found)), found)
+        return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+    def _candidates(self, household: Sequence[str]) -> list[str]:
+        return [name for name, values in self._values.items()
+                if name not in household and len(values) > 1]  # fmt: skip
+
+
+@interruptible
+def look(source: Any, **reading: Any) -> FirstLook:
+    """Look at the first rows of a file.
+
+    Parameters
+    ----------
+    source
+        A path or a frame, as `read` takes them.
+    **reading
+        Format, delimiter, encoding, sheet and table, as `read` takes them.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the file cannot be read as asked.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"HH": [1, 1, 2] * 9, "REL": [1, 2, 1] * 9, "W": [2.5] * 27})
+    >>> found = look(frame)
+    >>> found.weights, found.keys(["W", "HH"]), found.head(["HH"]) is None
+    ('W', ('REL',), True)
+    """
+    opened = open_source(source, **reading)
+    names = list(opened.columns[:MOST_COLUMNS])
+    with opened.session() as connection:
+        rows = opened.first(connection, names, MOST_ROWS)
+    opened.delete_copies()
+    columns = {name: encoded(rows[name]) for name in rows.column_names}
+    known = {name: one for name, one in columns.items() if one is not None}
+    return FirstLook(
+        name=opened.name,
+        n_rows=int(rows.num_rows),
+        roles=proposed(columns),
+        _codes={name: codes for name, (codes, _) in known.items()},
+        _values={name: values for name, (_, values) in known.items()},
+    )
+
+
+def _number(value: object) -> float | None:
+    number = number_meant(value)
+    return None if number is None or number != number else number
+
+
+def _may_be_missing(value: object, values: Sequence[object]) -> bool:
+    number = _number(value)
+    if number is None:
+        return str(value).strip().lower() in _MISSING_TEXTS
+    text = _written(value)
+    others = [one for one in map(_number, values) if one is not None and one != number]
+    if _MISSING_NUMBER.fullmatch(text):
+        return all(one >= 0 or _MISSING_NUMBER.fullmatch(_written(one)) for one in others)
+    if not others or not _NINES.fullmatch(text):
+        return False
+    return number > 2 * max(others)
+
+
+def _all_differ(homes: Int64, codes: Int32) -> bool:
+    """Whether all members of every household differ in a column, as their numbers do."""
+    pairs = np.unique(np.stack([homes, codes.astype(np.int64)]), axis=1)
+    return bool(pairs.shape[1] == len(homes))
+
+
+def _is(codes: Int32, values: Sequence[object], numbers: Int64 | None) -> bool:
+    """Whether a column holds these numbers."""
+    found = [_number(value) for value in values]
+    if numbers is None or any(one is None for one in found) or (codes < 0).any():
+        return False
+    return bool((np.array(found, float)[codes] == numbers).all())
+
+
+def _written(value: object) -> str:
+    """A value as a text, whole numbers without a decimal."""
+    return str(value).strip().removesuffix(".0")
+
+
+def _literal(value: object) -> str:
+    """A value as a rule has it."""
+    text = _written(value)
+    if _number(value) is not None and not re.match(r"-?0\d", text):
+        return text
+    text = str(value)
+    return f"'{text}'" if '"' in text else f'"{text}"'
+
+
+def _name(column: str) -> str:
+    """A column as a rule has it."""
+    return column if re.fullmatch(r"[^\W\d]\w*", column) else f"`{column}`"

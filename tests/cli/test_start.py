@@ -1,0 +1,140 @@
+"""`unikat start`: what it proposes, what it writes, and that the command it prints works."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from doc_pages import simulate_homes
+from unikat.cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """Write households with weights, persons' numbers, codes for missing and a size."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(5)
+    frame = simulate_homes(generator, 120)
+    per_home = frame.groupby("hid")["hid"]
+    frame["person"] = per_home.cumcount() + 1
+    frame["members"] = per_home.transform("size")
+    frame["education"] = generator.choice([1, 2, 3, 9], len(frame), p=[0.4, 0.3, 0.2, 0.1])
+    frame["peso"] = 50 + frame["hid"] % 7
+    frame["income"] = generator.gamma(2.0, 900.0, len(frame)).round(2)
+    frame["pid"] = np.arange(len(frame)) + 1_000_000
+    frame.to_csv("homes.csv", index=False)
+    return frame
+
+
+def written(name: str = "assessment.toml") -> dict[str, Any]:
+    return tomllib.loads(Path(name).read_text())
+
+
+def printed_command(said: str) -> list[str]:
+    (line,) = [line for line in said.splitlines() if line.startswith("    unikat ")]
+    return shlex.split(line)[1:]
+
+
+def test_what_is_proposed_for_a_synthesis_runs_as_printed(homes: Any, capsys: Any) -> None:
+    assert main(["start", "homes.csv", "--for", "synthetic", "--yes"]) == 0
+    command = printed_command(capsys.readouterr().out)
+    found = written("synthesis.toml")
+    assert found["design"]["household"] == ["hid"]
+    assert found["households"] == {"keys": ["tenure", "region"], "head": 'relation == "head"'}
+    assert found["data"]["missing_values"] == {"education": ["9"]}
+    # Neither identifiers, measurements and the design, nor what the household itself tells.
+    assert set(found["keys"]) == {
+        "relation",
+        "age:width(5)",
+        "sex",
+        "tenure",
+        "region",
+        "education",
+    }
+    limits = ["--chains", "2", "--max-sweeps", "60", "--workers", "1", "--allow-unconverged"]
+    assert main([*command, *limits, "--quiet", "--out", "out", "--datasets", "2"]) == 0
+    made = pd.read_csv("out/synthetic_1.csv")
+    assert (made[made["relation"] == "head"].groupby("hid").size() == 1).all()
+    assert made["hid"].nunique() == homes["hid"].nunique()
+
+
+def test_what_is_proposed_for_an_assessment_is_read_as_printed(capsys: Any) -> None:
+    assert main(["start", "homes.csv", "--yes"]) == 0
+    command = printed_command(capsys.readouterr().out)
+    found = written()
+    assert found["design"] == {"weights": "peso", "household": ["hid"]}
+    assert "pid" not in found["keys"]
+    assert "income" not in found["keys"]
+    assert main([*command, "--model", "skinner-holmes", "--dry-run", "--quiet"]) == 0
+
+
+def test_answers_take_the_place_of_what_is_proposed(monkeypatch: Any, capsys: Any) -> None:
+    """A dash is none; who has said the household is not asked for it."""
+    answers = "-\n-\n71000\nage:width(10),sex,region\nn\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    assert main(["start", "homes.csv", "--household", "hid", "--out", "said.toml"]) == 0
+    found = written("said.toml")
+    assert found["keys"] == ["age:width(10)", "sex", "region"]
+    assert found["population_size"] == 71000
+    assert found["design"] == {"household": ["hid"]}
+    assert "missing_values" not in found.get("data", {})
+    assert not Path("zeros.toml").exists()
+    asked = capsys.readouterr().err
+    assert [f"{number}. " in asked for number in (1, 5, 6)] == [True, True, False]
+
+
+def test_what_cannot_be_proposed_is_asked_for_by_its_option(homes: Any, capsys: Any) -> None:
+    homes.drop(columns="peso").to_csv("homes.csv", index=False)
+    assert main(["start", "homes.csv", "--yes"]) == 1
+    assert "--population-size N" in capsys.readouterr().err
+    assert not Path("assessment.toml").exists()
+
+
+def test_nothing_is_replaced_and_what_a_run_refuses_is_refused_at_once(capsys: Any) -> None:
+    Path("assessment.toml").write_text("mine")
+    assert main(["start", "homes.csv", "--yes"]) == 1
+    assert "--overwrite" in capsys.readouterr().err
+    assert main(["start", "homes.csv", "--yes", "--overwrite", "--keys", "age,sexy"]) == 1
+    assert "Did you mean 'sex'" in capsys.readouterr().err
+    assert Path("assessment.toml").read_text() == "mine"
+
+
+def test_households_without_a_head_are_left_out_where_that_is_said(homes: Any, capsys: Any) -> None:
+    """Three households lose their head, one gets a second one."""
+    first = homes.index[(homes["relation"] == "head") & (homes["hid"] < 3)]
+    homes.loc[first, "relation"] = "child"
+    big = homes[homes["members"] > 1]["hid"].max()
+    homes.loc[homes["hid"] == big, "relation"] = "head"
+    homes.to_csv("homes.csv", index=False)
+    options = ["--keys", "relation,age:width(10),sex,region", "--household", "hid"]
+    options += ["--household-keys", "region", "--head", "relation == 'head'", "--chains", "2"]
+    options += ["--max-sweeps", "40", "--workers", "1", "--allow-unconverged", "--quiet"]
+    assert main(["synthesize", "homes.csv", *options, "--datasets", "2", "--out", "a"]) == 1
+    remedy = "--set households.drop_headless=true"
+    assert remedy in capsys.readouterr().err
+    options += shlex.split(remedy)
+    assert main(["synthesize", "homes.csv", *options, "--datasets", "2", "--out", "b"]) == 0
+    made = pd.read_csv("b/synthetic_1.csv")
+    sizes = homes[~homes["hid"].isin([0, 1, 2, big])].groupby("hid").size()
+    assert sorted(made.groupby("hid").size()) == sorted(sizes)
+    # Dropped twice: for their head, and for a rule.
+    Path("rules.toml").write_text("rules = ['age >= 60']")
+    options += ["--zeros", "rules.toml", "--zeros-conflict", "drop"]
+    assert main(["synthesize", "homes.csv", *options, "--datasets", "2", "--out", "c"]) == 0
+    made = pd.read_csv("c/synthetic_1.csv")
+    young = homes[~homes["hid"].isin([0, 1, 2, big])].groupby("hid")["age"].max() < 60
+    assert made["hid"].nunique() == young.sum()
+
+
+def test_the_same_answer_twice_is_one(capsys: Any) -> None:
+    options = ["--keys", "age,sex,age", "--population-size", "9000", "--dry-run", "--quiet"]
+    assert main(["assess", "homes.csv", *options, "--keys", "age,sex,age"]) == 0
+    assert main(["assess", "homes.csv", *options, "--keys", "age,sex"]) == 1
+    assert "--keys is given 2 times" in capsys.readouterr().err
