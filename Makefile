@@ -17,7 +17,7 @@ PLACE := $(shell pwd | cksum | cut -d ' ' -f 1)
 CORE := .venv/.core-$(PLACE)
 DEV := .venv/.dev-$(PLACE)
 
-.PHONY: help demo test test-statistical check lint format types docs reproduce env clean
+.PHONY: help demo test test-statistical check lint format types docs gallery reproduce env clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test-statistical   run the slow ones: laws of samplers, kills, documentation, browser"
 	@echo "make check  lint, types, and the tests of what changed since the last commit"
 	@echo "make lint | format | types | docs   the other checks"
+	@echo "make gallery   the figures and tables of all reports, for the documentation"
 	@echo "make reproduce   the papers' tables from ../shared/data; what is there is not made again"
 	@echo "make env    prepare .venv for development;  make clean   remove it"
 
@@ -57,6 +58,10 @@ types: $(DEV)
 docs: $(DEV)
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# A minute or two: the figures and tables of all reports, from runs on the simulated town.
+gallery: $(DEV)
+	@$(BIN)/python benchmarks/gallery.py $(ARGS)
 
 # Interrupted, it goes on where it stopped; ARGS="--only paper1-table3 --again" repeats an entry.
 reproduce: $(DEV)

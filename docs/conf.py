@@ -1,11 +1,14 @@
 """Sphinx configuration. Neither the build nor the pages use the network."""
 
+import inspect
 import re
+import tomllib
 from typing import Any
 
 import unikat
 from unikat.spec.kinds import KINDS
 from unikat.spec.option import options_of, rare_options_of
+from unikat.spec.policy import template, templates
 
 project = "unikat"
 author = "The unikat developers"
@@ -80,6 +83,34 @@ def options_table(name: str) -> str:
 def list_options(app: Any, page: str, text: list[str]) -> None:
     """Put the options of a kind of run where a page asks for them."""
     text[0] = re.sub(r"<!-- options: (\w+) -->", lambda found: options_table(found[1]), text[0])
+    text[0] = re.sub(r"<!-- names -->", lambda _: names_table(), text[0])
+    text[0] = re.sub(r"<!-- policies -->", lambda _: policies_list(), text[0])
+
+
+def names_table() -> str:
+    """Write all public names of the library as a table, with their first sentence."""
+    lines = ["| name | what it is | |", "|---|---|---|"]
+    for name in sorted(set(unikat.__all__) - {"__version__"}, key=str.lower):
+        one = getattr(unikat, name)
+        kind = "function" if inspect.isfunction(one) else "class" if inspect.isclass(one) else ""
+        first = (inspect.getdoc(one) or "").split("\n\n")[0].replace("\n", " ")
+        first = re.sub(r":\w+:`~?\.?([^`<]+)`", r"`\1`", first).replace("``", "`")
+        lines.append(f"| {{py:obj}}`unikat.{name}` | {kind} | {escaped(first)} |")
+    return "\n".join(lines)
+
+
+def policies_list() -> str:
+    """Write the sources of all templates of policies, and their limits."""
+    lines = []
+    for name, title in templates().items():
+        found = tomllib.loads(template(name))
+        limits = [f"`{limit}`" for one in found.get("scenario", ()) for limit in one["target"]]
+        lines += [
+            f"**{title}** (`unikat policy {name}`): {', '.join(limits) or 'no limit of risk'}.",
+            "",
+        ]
+        lines += [*(f"- {source}" for source in found["sources"]), ""]
+    return "\n".join(lines)
 
 
 def setup(app: Any) -> None:

@@ -52,7 +52,7 @@ def commands(group: click.Group = cli, before: str = "") -> Iterator[tuple[str, 
 
 
 COMMANDS = dict(commands())
-WITHOUT_REFERENCE = {"demo", "web", "report"}
+WITHOUT_REFERENCE = {"demo", "web", "report", "start"}
 """They have few options, which a guide names."""
 
 

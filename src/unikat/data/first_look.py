@@ -131,10 +131,19 @@ class FirstLook:
         _, differ = known_values(together, homes)
         return tuple(name for name, apart in zip(names, differ, strict=True) if not apart)
 
-    def keys(self, without: Sequence[str], household: Sequence[str] = ()) -> tuple[str, ...]:
+    def keys(
+        self, without: Sequence[str], household: Sequence[str] = (), *, drawn: bool = False
+    ) -> tuple[str, ...]:
         """Columns that may be keys: of few values, and neither identifiers nor of the design.
 
-        `household` names the columns that identify the households that are to be drawn as wholes.
+        Parameters
+        ----------
+        without
+            Columns that are none.
+        household
+            Columns that identify the household, whose members some column may number.
+        drawn
+            Households are to be drawn as wholes, and so have a size without a key of it.
         """
         others = {one.name for one in self.roles if one.role in ("other", "linked")}
         homes = self._homes(household) if household else None
@@ -144,7 +153,9 @@ class FirstLook:
             codes, values = self._codes[name], self._values[name]
             if name not in others or name in without or not 2 <= len(values) <= MOST_LEVELS:
                 continue
-            if homes is not None and (_all_differ(homes, codes) or _is(codes, values, sizes)):
+            if homes is not None and _all_differ(homes, codes):
+                continue
+            if drawn and _is(codes, values, sizes):
                 continue
             if any(hasattr(value, "year") for value in values):
                 continue
@@ -189,10 +200,10 @@ def look(source: Any, **reading: Any) -> FirstLook:
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"HH": [1, 1, 2] * 9, "REL": [1, 2, 1] * 9, "W": [2.5] * 27})
+    >>> frame = pd.DataFrame({"HH": [1, 1, 2] * 9, "REL": [1, 2, 1] * 9, "WEIGHT": [2.5] * 27})
     >>> found = look(frame)
-    >>> found.weights, found.keys(["W", "HH"]), found.head(["HH"]) is None
-    ('W', ('REL',), True)
+    >>> found.weights, found.keys(["WEIGHT", "HH"]), found.head(["HH"]) is None
+    ('WEIGHT', ('REL',), True)
     """
     opened = open_source(source, **reading)
     names = list(opened.columns[:MOST_COLUMNS])

@@ -70,9 +70,8 @@ def proposal(look: FirstLook, name: str, said: Mapping[str, Any], kind: Kind) ->
         # A household that is drawn as a whole has one weight.
         apart = kind is SYNTHESIZE and household and weights not in look.shared(household)
         return "" if weights is None or apart else weights
-    drawn = household if kind is SYNTHESIZE else ()
     without = [*household, *filter(None, [look.weights, said.get("weights"), said.get("strata")])]
-    keys = look.keys(without, drawn)[:MOST_KEYS]
+    keys = look.keys(without, household, drawn=kind is SYNTHESIZE)[:MOST_KEYS]
     head = said.get("head")
     if head and (role := look.head(household)) and role.column not in keys:
         keys = (*keys[: MOST_KEYS - 1], role.column)

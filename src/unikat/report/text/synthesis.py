@@ -39,7 +39,8 @@ def _sentences(found: SynthesisSummary) -> dict[str, str]:
         columns = _some(original.left_out)
         said["left_out"] = say("synthesis.left_out", n=len(original.left_out), columns=columns)
     if original.n_rows_left_out:
-        said["rows_left_out"] = say("synthesis.rows_left_out", n=original.n_rows_left_out)
+        why = "rows_left_out_homes" if homes else "rows_left_out"
+        said["rows_left_out"] = say(f"synthesis.{why}", n=original.n_rows_left_out)
     if found.fit.method is not None and (found.fit.method == "flat" or found.impossible):
         said["method"] = say(f"synthesis.method.{found.fit.method}")
     if found.impossible is not None:
