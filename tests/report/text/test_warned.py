@@ -11,12 +11,15 @@ import pandas as pd
 import pytest
 
 import unikat
+from report.estimates import estimate
 from report.languages import FOREIGN, english, shown, words_of
 from unikat.data.checks import table_warnings
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
+from unikat.models.calibrated import OutsideFacts
 from unikat.report.text.language import DEFAULT, catalogue, speaking
 from unikat.report.text.warned import warned
+from unikat.studies.known_error import _unlike
 
 SOURCES = Path(__file__).parents[3] / "src" / "unikat"
 SENTENCES = {
@@ -53,6 +56,16 @@ def test_numbers_are_those_of_the_language() -> None:
     assert "1,500 levels in 3,000 records" in warning
     with speaking("de"):
         assert "1.500 Ausprägungen bei insgesamt 3.000 (Datensätze)" in warned(warning)
+
+
+def test_what_the_calibration_had_is_said_too() -> None:
+    seen = [OutsideFacts(what="share_of_uniques", value=0.98, lowest=0.01, highest=0.9)]
+    seen.append(OutsideFacts(what="keys", value=1, lowest=2, highest=12))
+    (warning,) = _unlike(seen, estimate().table)
+    with speaking("de"):
+        said = warned(warning)
+    assert "an Stichproben mit 1\u00a0% bis 90\u00a0% Stichprobenunikaten und 2 bis 12 Schl" in said
+    assert "Diese Datei hat 98\u00a0% Stichprobenunikate und 1 Schlüssel:" in said
 
 
 def test_a_sentence_that_is_no_more_written_so_is_told() -> None:

@@ -168,7 +168,10 @@ def _keys(result: Result) -> str:
     known = [key for key in result.keys if key.drop is not None]
     if not known:
         return ""
-    return say("overview.keys.worst", worst=max(known, key=lambda key: key.drop or 0.0))
+    worst = max(known, key=lambda key: key.drop or 0.0)
+    # As it is written: less than 0.1.
+    code = "hardly" if 0.0 < (worst.tau1_without or 0.0) < 0.05 else "worst"
+    return say(f"overview.keys.{code}", worst=worst)
 
 
 def rests_on(result: Result) -> tuple[str, ...]:

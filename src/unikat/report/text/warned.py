@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from unikat.report.text.language import DEFAULT, current, known, wording
-from unikat.report.text.numbers import localised
+from unikat.report.text.numbers import listed, localised
 from unikat.report.text.words import say, table
 
 _FACT = re.compile(r"\\\{\\\{\\ (\w+)\\ \\\}\\\}")
@@ -26,23 +26,29 @@ def warned(warning: str) -> str:
     >>> warned("The population is too large for exact counts; they are rounded.")
     'The population is too large for exact counts; they are rounded.'
     """
-    if current() == DEFAULT:
-        return warning
-    for code, pattern in _patterns():
-        if (found := pattern.fullmatch(warning)) is not None:
+    return (current() != DEFAULT and _found_again(warning, "sentence")) or warning
+
+
+def _found_again(said: str, kind: str) -> str:
+    """Say what an English sentence or a piece of one says; nothing if it is not known."""
+    for code, pattern in _patterns(kind):
+        if (found := pattern.fullmatch(said)) is not None:
             facts: dict[str, Any] = {name: _fact(text) for name, text in found.groupdict().items()}
             return say(code, **facts)
-    return warning
+    return ""
 
 
 @cache
-def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    sentences = [(code, re.escape(wording(code, DEFAULT))) for code in table("warnings.sentence")]
-    return [(code, re.compile(_FACT.sub(r"(?P<\1>.+?)", text))) for code, text in sentences]
+def _patterns(kind: str) -> list[tuple[str, re.Pattern[str]]]:
+    english = {code: re.escape(wording(code, DEFAULT)) for code in table(f"warnings.{kind}")}
+    return [(code, re.compile(_FACT.sub(r"(?P<\1>.+?)", text))) for code, text in english.items()]
 
 
 def _fact(text: str) -> str:
     part = f"warnings.part.{text}"
     if known(part):
         return say(part)
-    return localised(text) if _NUMBER.fullmatch(text) else text
+    if _NUMBER.fullmatch(text):
+        return localised(text)
+    pieces = [_found_again(piece, "piece") for piece in text.split(" and ")]
+    return listed(pieces) if all(pieces) else text
