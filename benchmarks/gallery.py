@@ -92,6 +92,7 @@ target = ["k >= 2"]
 """
 OF_THE_MACHINE = ("Program", "Started", "Time", "Mean time")
 """Rows that a table does not show here."""
+WIDTHS = ("wide", "narrow")
 SHOWN_ROWS = 6
 """Rows of a table that the gallery shows."""
 
@@ -134,16 +135,18 @@ def parts_of(page: Path, name: str) -> list[Part]:
         if one.name == "table":
             found.append(Part(caption, *table(one)))
             continue
-        drawn = one.find("svg", class_="unikat-wide") or one.find("svg")
-        assert isinstance(drawn, Tag)
-        file = f"{name}-{len(found) + 1}.svg"
-        (IMAGES / file).write_text(standalone(drawn), encoding="utf-8")
-        words = [
-            " ".join(one.get_text().split()) for one in drawn.find_all(["title", "desc"], limit=2)
-        ]
+        drawn = [svg for svg in one.find_all("svg") if isinstance(svg, Tag)]
+        texts = drawn[0].find_all(["title", "desc"], limit=2)
+        words = [" ".join(text.get_text().split()) for text in texts]
+        pictures = []
+        # As in the report there is one for pages and one for phones.
+        for svg, width in zip(drawn, WIDTHS, strict=False):
+            file = f"{name}-{len(found) + 1}-{width}.svg"
+            (IMAGES / file).write_text(standalone(svg), encoding="utf-8")
+            alt = f":alt: {words[0]}\n:class: {width}"
+            pictures.append(f"```{{image}} ../images/gallery/{file}\n{alt}\n```")
         spoken = ": ".join(part for part in words if part)
-        alt = words[0].replace("[", "(").replace("]", ")")
-        found.append(Part(caption, f"![{alt}](../images/gallery/{file})", spoken))
+        found.append(Part(caption, "\n\n".join(pictures), spoken))
     return found
 
 
