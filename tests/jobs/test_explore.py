@@ -169,7 +169,7 @@ def test_a_protection_takes_the_fit_of_an_assessment(
     for wrong, why in (
         ({"population_size": 99_999}, "of another file than this one, or of the same with"),
         ({"model": "latent-class:top_shape=0.5"}, "name the same"),
-        ({"assessed": run.parent}, "no complete"),
+        ({"assessed": run.parent}, "does not hold a complete run"),
     ):
         with pytest.raises(UnikatError, match=why):
             unikat.protect(run / "assessment.toml", **{"assessed": run, **asked, **wrong})

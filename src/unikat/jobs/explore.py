@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -42,8 +42,9 @@ from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
 from unikat.report.text.protection import stopped_early
 from unikat.report.text.track_record import unknown_of_result
-from unikat.risk.estimate import RiskEstimate
+from unikat.risk.estimate import RiskEstimate, known_exactly
 from unikat.risk.limits import Reason, judge, smallest
+from unikat.risk.predictive import of_law
 from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
@@ -79,6 +80,7 @@ class Exploration:
     parts: Sequence[Choices] = field(repr=False)
     inside: Path | None = None
     """The folder of the workbench; None: that of the run."""
+    _made: dict[tuple[Choice, ...], Recoding] = field(default_factory=dict, repr=False)
     _seen: dict[_Asked, RiskEstimate] = field(default_factory=dict, repr=False)
     _matched: dict[_Asked, tuple[CorrectMatches, float]] = field(default_factory=dict, repr=False)
     """With suppressed or perturbed values, and the information lost."""
@@ -122,7 +124,7 @@ class Exploration:
             parts=choices(posterior.table),
         )
         # The first look compiles what it needs.
-        found._seen[(0,) * len(found.parts), ()] = found._before
+        found.look([0] * len(found.parts))
         return found
 
     @property
@@ -224,10 +226,11 @@ class Exploration:
             return self._look_at_matches(steps, also, aim, n_states, between, key, besides)
         if also is not None:
             recoding = also.held(recoding)
-        found = self._estimate((tuple(steps), tuple(besides.items())), recoding, n_states, between)
-        # Whatever was asked, these are all states or some of them.
-        n_seen = 0 if found.draws is None else found.draws.n_chains * found.draws.n_sweeps
-        complete = found.draws is None or n_seen >= self.n_states
+        asked = (tuple(steps), tuple(besides.items()))
+        found = self._estimate(asked, recoding, n_states, between)
+        # What was looked at by all states is not looked at again.
+        complete = n_states is None or n_states >= self.n_states or asked in self._seen
+        n_seen = self.n_states if complete else n_states or 0
         judged = None
         if aim is not None and complete:
             value = self.posterior.measured(recoding, aim, self.level, found)
@@ -404,13 +407,14 @@ class Exploration:
         if early is not None:
             few = [(one, Range.at(one.value.tau1)) for one in found.plans]
             early(points(few))
-        look = _interrupted(lambda one: self.posterior.what_if(one, self.level), between)
+        look = _interrupted(lambda one: self._law_of(one, None, between), between)
         every = closer_look(found.plans, None, look, tell, most=len(found.plans))
         return points([(plan, Range.of(risk.tau1_shown or risk.tau1)) for plan, risk in every])
 
     @cached_property
     def _before(self) -> RiskEstimate:
-        return self.posterior.estimate(self._recoding([0] * len(self.parts)), self.level)
+        steps = (0,) * len(self.parts)
+        return self._estimate((steps, ()), self._recoding(steps), None, None)
 
     def _check_key(self, name: str) -> None:
         if name not in [key.name for key in recodable(self.posterior.table)]:
@@ -425,6 +429,12 @@ class Exploration:
         return key_groups(recoding, key, found)
 
     def _recoding(self, steps: Sequence[Choice]) -> Recoding:
+        if (made := self._made.get(asked := tuple(steps))) is None:
+            made = self._made_anew(steps)
+            _keep(self._made, asked, made)
+        return made
+
+    def _made_anew(self, steps: Sequence[Choice]) -> Recoding:
         if len(steps) != len(self.parts) or not all(
             isinstance(at, str) or 0 <= at < len(part.recodings)
             for at, part in zip(steps, self.parts, strict=True)
@@ -461,16 +471,30 @@ class Exploration:
     ) -> RiskEstimate:
         if asked in self._seen:
             return self._seen[asked]
-        found = self.posterior.estimate(recoding, self.level, n_states=n_states, between=between)
+        found = self._law_of(recoding, n_states, between)
         if n_states is None:
             _keep(self._seen, asked, found)
         return found
+
+    def _law_of(
+        self, recoding: Recoding, n_states: int | None, between: Callable[[], None] | None
+    ) -> RiskEstimate:
+        posterior = replace(self.posterior, between=between)
+        table = recoding.table(posterior.table)
+        imputed = table.missing == "integrate" and bool(table.incomplete.any())
+        if imputed or not posterior.states or known_exactly(table):
+            return posterior.estimate(recoding, self.level, n_states=n_states, between=between)
+        # The law alone: half of what all risks of the records take, and a third of few states.
+        law = posterior.law(recoding, table, n_states or self.n_states)
+        converged = posterior.stop_reason == "converged"
+        return of_law(law, table, self.level, converged=converged)
 
 
 def _keep(kept: dict[Any, T], asked: Any, found: T) -> None:
     """Keep an answer; the first of many goes."""
     if len(kept) >= MOST_LOOKS:
-        del kept[next(iter(kept))]
+        # Counts are asked for by another thread.
+        kept.pop(next(iter(kept)), None)
     kept[asked] = found
 
 

@@ -27,8 +27,9 @@ from itertools import pairwise
 import numpy as np
 
 from unikat._typing import Bool, Float64
+from unikat.data.table import CellTable
 from unikat.kernels import laws
-from unikat.risk.estimate import RiskEstimate, Summary
+from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
 from unikat.risk.law import State
 
 EXACT = 60.0
@@ -160,6 +161,44 @@ def by_law(found: RiskEstimate, law: Law, shown: Law | None = None) -> RiskEstim
         tau2_shown=None if shown is None else shown.tau2(level),
         records=records,
         tau1_bins=(law if shown is None else shown).bins(),
+    )
+
+
+def of_law(law: Law, table: CellTable, level: float, *, converged: bool) -> RiskEstimate:
+    """Make an estimate of a law alone: τ1, τ2, and r1 of the sample uniques; the rest is NaN.
+
+    Parameters
+    ----------
+    law, table
+        Of the sample uniques of a table whose records are not imputed.
+    level
+        Probability of the intervals.
+    converged
+        Whether the chains of the states have.
+    """
+    unknown = np.broadcast_to(np.nan, table.n_cells)
+    r1 = np.full(table.n_cells, np.nan)
+    r1[table.unique] = np.mean([one.r1 for one in law.states], axis=0)
+    names = ("r1_lower", "r1_upper", "r2", "r2_lower", "r2_upper", "F_median", "F_mode")
+    places = ("rank", "rank_lower", "rank_upper")
+    records = RecordRisk(
+        unique=table.unique,
+        r1=r1,
+        key_drop=np.broadcast_to(np.nan, (table.n_cells, len(table.variables))),
+        **dict.fromkeys((*names, *places), unknown),
+    )
+    tau1, tau2 = law.tau1(level), law.tau2(level)
+    return RiskEstimate(
+        table=table,
+        draws=None,
+        tau1=tau1,
+        tau2=tau2,
+        tau1_expected=tau1,
+        tau2_expected=tau2,
+        records=records,
+        warnings=(),
+        converged=converged,
+        tau1_bins=law.bins(),
     )
 
 
