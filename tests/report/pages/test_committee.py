@@ -24,6 +24,8 @@ from unikat.report.facts.committee import bins, key_shares
 from unikat.report.folders.committee import word_document
 from unikat.report.pages.committee import CommitteePage, render
 from unikat.report.text.committee import MOST_KEYS, MOST_LIMITS, MOST_WARNINGS, told
+from unikat.report.text.language import speaking
+from unikat.report.text.summary import explained
 from unikat.risk.law import State
 from unikat.risk.predictive import Law
 
@@ -133,6 +135,10 @@ def test_it_prints_on_two_pages_whatever_it_holds(protected: Path, tmp_path: Pat
     assert len(content.left) == MOST_WARNINGS + 2
     for facts in (unikat.load(protected).summary, full):
         assert pages(render(facts), tmp_path) == 2
+    for spoken in FOREIGN:
+        with speaking(spoken):
+            said = replace(explained(full), warnings=full.warnings)
+            assert pages(render(said), tmp_path) == 2, spoken
     assert pages(render(checked().summary), tmp_path) == 2
 
 
