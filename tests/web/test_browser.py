@@ -327,6 +327,35 @@ def test_records_are_filtered_as_one_types(page: Page, at: Any) -> None:
     assert row.evaluate("row => getComputedStyle(row).backgroundColor") != plain
 
 
+def test_columns_get_roles_and_numbers_are_seen_before_and_after(
+    page: Page, at: Any, folder: Path
+) -> None:
+    from playwright.sync_api import expect
+
+    # A file that no other test has marked keys of.
+    lines = [f"{7000 + i},{i * 7 % 50},{'fm'[i % 2]},{1000 + i * i % 977}\n" for i in range(120)]
+    (folder / "wages.csv").write_text("pid,age,sex,wage\n" + "".join(lines))
+    page.goto(at("/columns?path=wages.csv"))
+    for name in ("age", "sex"):
+        with page.expect_response("**/columns"):
+            page.get_by_label(f"Role of {name}").select_option("key")
+        expect(page.get_by_label(f"Role of {name}")).to_have_value("key")
+    expect(page.locator(".marked")).to_contain_text("removed")
+    page.locator("summary", has_text="wage").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Method, wage").focus()
+    with page.expect_response("**/columns"):
+        page.get_by_label("Method, wage").select_option("round")
+    expect(page.get_by_role("img", name="wage before (columns) and after (line)")).to_be_visible()
+    # What is open stays so, and the field that was changed keeps the focus.
+    expect(page.get_by_label("Amount of round, wage")).to_have_value("100")
+    expect(page.get_by_label("Method, wage")).to_be_focused()
+    assert violations(page) == []
+    page.get_by_role("button", name="Go on to the protection").click()
+    expect(page.locator("#command")).to_contain_text("--numeric 'wage: round(100)'")
+    (folder / "wages.csv").unlink()
+
+
 DROP = """([name, size]) => {
   const data = new DataTransfer();
   data.items.add(new File([new Uint8Array(size)], name));
@@ -362,7 +391,7 @@ def pages_of(folder: Path) -> list[str]:
     """Addresses of every page of the workbench."""
     guard, _ = make_app(Folder.of(folder), Access(port=PORT))
     found = ["/file?path=people.csv&rows=1", "/records/finished?values=1", "/runs/none"]
-    found += ["/levels?path=people.csv&edit=region", "/levels?path=people.csv&edit=age"]
+    found += ["/levels?path=people.csv&edit=region", "/levels?path=people.csv&edit=work"]
     found += [f"/run?path=people.csv&kind={kind}" for kind in KINDS]
     for route in guard._app.routes:  # type: ignore[attr-defined]  # of the application inside
         assert isinstance(route, Route)

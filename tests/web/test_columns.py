@@ -68,6 +68,8 @@ def test_numbers_are_shown_before_and_after(client: Client, town: Path) -> None:
     assert abs(before - after) < 100
     refused = client.post("/columns", some | {"amount:1:income": "-5"}, headers=PART)
     assert "the amount must be from" in html.unescape(refused.text)
+    # The other columns keep their reasons.
+    assert "removed : the name and the values" in row(refused.text, "pid")
     # What was taken out of a list is gone.
     client.post("/columns", KEYS | {"method:0:income": ""}, headers=PART)
     assert "numeric" not in client.bench.draft("town.csv").values

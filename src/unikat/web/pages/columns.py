@@ -6,6 +6,7 @@ What it asks for are the options `columns` and `numeric` of a protection, and th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -33,6 +34,8 @@ the number of the method."""
 TOGETHER = "together"
 """Field of the columns that are changed together, as the option has them."""
 KEY = "key"
+OPTIONS = ("columns", "numeric")
+"""Options that the page asks for."""
 WORDS = {
     "top": "top-code",
     "bottom": "bottom-code",
@@ -207,6 +210,12 @@ def _roles(bench: Workbench, draft: Draft, *, waiting: bool) -> Roles:
             seen = bench.columns_seen(draft, _spec(bench, draft))
     except UnikatError as error:
         problem = str(error)
+        # What is wrong with a method or a role says nothing against the other proposals.
+        asked = {name: text for name, text in draft.values.items() if name not in OPTIONS}
+        with suppress(UnikatError):
+            if draft.keys:
+                plain = replace(draft, values=asked)
+                seen = bench.columns_seen(plain, _spec(bench, plain))
     names = [one.name for one in profiles]
     told = dict(entries_of(draft.values.get("columns", ""), last=True))
     design = {
