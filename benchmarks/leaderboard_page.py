@@ -41,6 +41,13 @@ TITLE = {
     "missing-2": "2% of the values missing",
     "missing-7": "7% of the values missing",
 }
+SHORT = {
+    "persons": "persons",
+    "households": "households",
+    "unequal": "unequal",
+    "missing-2": "2% missing",
+    "missing-7": "7% missing",
+}
 _MISSING = (
     "Every value of a sample was set missing with the same probability. The truth is that of all "
     "values. Estimators with † take the complete records, and their totals are scaled to all "
@@ -140,11 +147,12 @@ def _made(found: Sequence[Line]) -> str:
         for design, title in TITLE.items()
         if any(one["design"] == design for one in first)
     )
-    short = sorted({one["evidence"] for one in first if one.get("evidence")})
-    evidence = "".join(
-        f" In {sum(one.get('evidence') == seconds for one in first)} of the samples `auto` selects "
-        f"by {seconds:g} seconds of work on the evidence in place of 60."
-        for seconds in short
+    short = sorted(one["evidence"] for one in first if one.get("evidence"))
+    evidence = (
+        f" In {len(short)} of the samples `auto` selects by {short[0]:g} to {short[-1]:g} seconds of "
+        "work on the evidence in place of 60."
+        if short
+        else ""
     )
     smoke = " Fits were cut short, to see that everything runs." if found[0]["smoke"] else ""
     return (
@@ -158,11 +166,11 @@ def _made(found: Sequence[Line]) -> str:
 def _glance(found: Sequence[Line]) -> Iterator[str]:
     """Where `auto` stands in each design: its place, and who comes before or next."""
     yield (
-        "| samples | error of `auto` | place | next to it | log score, place | by chance "
-        "| contained | width |"
+        "| samples | error | place | best of others | log score | place | by chance | contained "
+        "| width |"
     )
-    yield "|---|---|---|---|---|---|---|---|"
-    for design, title in TITLE.items():
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for design, title in SHORT.items():
         others = [o for o in found if o["design"] == design and o["model"] != CLAIRVOYANT]
         own = _of(REFERENCE, others)
         if not _large(own):
@@ -178,10 +186,10 @@ def _glance(found: Sequence[Line]) -> Iterator[str]:
         beside = "–" if best is None else f"`{best}` {_percent(errors[best])}"
         by_chance, contained, _, width = _beside_chance(own, others)
         yield (
-            f"| {title.lower()} | {_percent(errors[REFERENCE])} | {_rank(errors)} | {beside} | "
-            f"{-scores[REFERENCE]:.3f}, {_rank(scores)} | {by_chance} | {contained} | {width} |"
+            f"| {title} | {_percent(errors[REFERENCE])} | {_rank(errors)} | {beside} | "
+            f"{-scores[REFERENCE]:.3f} | {_rank(scores)} | {by_chance} | {contained} | {width} |"
         )
-    yield "\n*Where `auto` stands; a place of one sample says little.*\n"
+    yield "\n*Where `auto` stands. A place in few samples says little.*\n"
 
 
 def _rank(values: dict[str, float]) -> str:
