@@ -149,8 +149,8 @@ def _made(found: Sequence[Line]) -> str:
     )
     short = sorted(one["evidence"] for one in first if one.get("evidence"))
     evidence = (
-        f" In {len(short)} of the samples `auto` selects by {short[0]:g} to {short[-1]:g} seconds of "
-        "work on the evidence in place of 60."
+        f" In {len(short)} of the samples `auto` selects by {short[0]:g} to {short[-1]:g} seconds "
+        "of work on the evidence in place of 60."
         if short
         else ""
     )
