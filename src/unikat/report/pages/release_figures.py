@@ -82,24 +82,28 @@ def posteriors(canvas: Canvas, sides: Sequence[Side], limit: str | None = None) 
     edge = 0.04 * (place(high) - place(low))
     canvas.inset()
     canvas.x_range = (place(max(low, -0.5)) - edge, place(high) + edge)
-    said, top = [], 0.0
+    said: list[str] = []
+    areas: list[tuple[float, float]] = []
     for one in sides:
         words = titled(one.name, estimated(one.tau1.mean, one.tau1))
         said.append(f"{words}.")
         canvas.words(words, "strong", canvas.left, "start")
         canvas.cursor += 6
-        top = top or canvas.cursor
         canvas.area(58)
+        areas.append((canvas.top, canvas.bottom))
         _bars_of(canvas, one, words, place)
         canvas.line((canvas.left, canvas.bottom), (canvas.right, canvas.bottom), "axis")
         canvas.cursor += 14
     canvas.bottom = canvas.cursor - 14
     if bound is not None:
         x = canvas.x(place(bound))
-        canvas.line((x, top), (x, canvas.bottom), "mark")
+        # Not through the names of the sides.
+        for top, bottom in areas:
+            canvas.line((x, top), (x, bottom), "mark")
         words = say("figures.posteriors.limit", bound=tick_text(bound))
         anchor = "start" if x < (canvas.left + canvas.right) / 2 else "end"
-        canvas.text(x + (5 if anchor == "start" else -5), top + 9, words, anchor, "tiny")
+        place_of_words = x + (5 if anchor == "start" else -5), areas[0][0] + 9
+        canvas.text(*place_of_words, words, anchor, "tiny")
         said.append(f"{words}.")
     canvas.describe(say("figures.posteriors.title"), said)
     marks: Iterable[float] = _MARKS if far else ticks(max(low, 0.0), high, 8)
