@@ -11,7 +11,7 @@ import pytest
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.report.facts.breakdown import FEWEST_RECORDS
-from unikat.report.facts.risk_map import MOST, risk_map
+from unikat.report.facts.risk_map import MOST, hidden, risk_map
 from unikat.report.pages.release_figures import risk_cells
 from unikat.risk.estimate import assess
 
@@ -82,3 +82,14 @@ def test_the_keys_are_those_in_which_the_risk_is_concentrated() -> None:
         assert risk_map(only, wrong) is None
     picture = risk_cells(drawn)
     assert "population uniques" in picture.alt
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_hidden_cell_is_the_difference_of_a_sum(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = rng.poisson(rng.gamma(0.5, 30.0, (6, 8))).astype(float)
+    gone = hidden(n)
+    assert gone[(n > 0) & (n < 10)].all()
+    for cells, of_line in [*zip(n, gone, strict=True), *zip(n.T, gone.T, strict=True)]:
+        # A single one is all that its row or column has, whose sum is then not told.
+        assert of_line.sum() != 1 or cells[~of_line].sum() == 0

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from unikat._typing import Float64, Int32, Int64
+from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.keys import Key
 from unikat.data.structure import structure_of
 from unikat.report.facts.breakdown import FEWEST_RECORDS
@@ -25,7 +25,7 @@ class RiskMap:
     """Of the keys, that of the rows first."""
     labels: tuple[tuple[str, ...], tuple[str, ...]]
     records: tuple[tuple[float | None, ...], ...]
-    """Of each cell; None where they are too few to be told."""
+    """Of each cell; None where they are too few to be told, or would tell such a cell."""
     tau1: tuple[tuple[float | None, ...], ...]
     """Expected population uniques among them; None likewise."""
     n_hidden: int
@@ -90,7 +90,7 @@ def risk_map(
     else:
         one, other = names.index(pair[0]), names.index(pair[1])
     n, tau1 = of(one, other)
-    few = np.zeros(n.shape, np.bool_) if show_all else (n > 0) & (n < FEWEST_RECORDS)
+    few = np.zeros(n.shape, np.bool_) if show_all else hidden(n)
     return RiskMap(
         names=(names[one], names[other]),
         labels=(sides[one][1], sides[other][1]),
@@ -100,6 +100,23 @@ def risk_map(
         tau1_hidden=float(tau1[few].sum()),
         share_of_half=_share_of_half(n, tau1),
     )
+
+
+def hidden(n: Float64) -> Bool:
+    """Cells that are not told: of few records, and of others by which these could be found.
+
+    The sums of rows and columns are told elsewhere, so that one cell alone would be their
+    difference. The smallest other cell of its row or column is then not told either.
+    """
+    few: Bool = (n > 0) & (n < FEWEST_RECORDS)
+    changed = bool(few.any())
+    while changed:
+        changed = False
+        for cells, gone in [*zip(n, few, strict=True), *zip(n.T, few.T, strict=True)]:
+            others = np.flatnonzero(~gone & (cells > 0))
+            if gone.sum() == 1 and len(others):
+                gone[others[np.argmin(cells[others])]] = changed = True
+    return few
 
 
 def _told(values: Float64, few: np.ndarray) -> tuple[tuple[float | None, ...], ...]:
