@@ -65,7 +65,9 @@ def check_margins(spec: AssessmentSpec | ComparisonSpec) -> None:
         raise with_unequal_chances()
 
 
-def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = None) -> CellTable:
+def tabulate(
+    data: DataSpec, keys: Sequence[str], design: Design, source: Any = None, fewest_keys: int = 2
+) -> CellTable:
     """Read the file, or the frame `source`, and tabulate its keys.
 
     Raises
@@ -73,7 +75,7 @@ def tabulate(data: DataSpec, keys: Sequence[str], design: Design, source: Any = 
     DataError, SpecError
         If no file is named, or it cannot be read as asked.
     """
-    return open_data(data, keys, design, source).tabulate()
+    return open_data(data, keys, design, source, fewest_keys=fewest_keys).tabulate()
 
 
 def read_table(

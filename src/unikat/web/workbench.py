@@ -332,10 +332,18 @@ class Workbench:
         UnikatError
             If the file cannot be read as asked.
         """
+        from unikat.jobs.inputs import UNKNOWN, tabulate
         from unikat.jobs.levels import EditedKey
 
         asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys, name)
-        return self._edited.get(asked, lambda: EditedKey(table=self.table(spec), name=name))
+
+        def edited() -> EditedKey:
+            # A key can be looked at before others are ticked.
+            alone = len(spec.keys) == 1
+            table = tabulate(spec.data, spec.keys, UNKNOWN, fewest_keys=1) if alone else None
+            return EditedKey(table=self.table(spec) if table is None else table, name=name)
+
+        return self._edited.get(asked, edited)
 
     def columns_seen(self, draft: Draft, spec: ProtectionSpec) -> ColumnsSeen:
         """Return the roles of all columns of a file, and what methods do to its numbers.
