@@ -138,3 +138,38 @@ def test_the_same_answer_twice_is_one(capsys: Any) -> None:
     assert main(["assess", "homes.csv", *options, "--keys", "age,sex,age"]) == 0
     assert main(["assess", "homes.csv", *options, "--keys", "age,sex"]) == 1
     assert "--keys is given 2 times" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_code_for_who_was_not_asked_is_no_missing_value(
+    homes: pd.DataFrame, capsys: Any, planted: bool
+) -> None:
+    """Where as many adults have the code at random, it may mean a refusal: then it is proposed."""
+    generator = np.random.default_rng(3)
+    child = homes["age"] < 15
+    assert child.sum() >= 20
+    homes["work"] = np.where(child, -1, generator.integers(1, 6, len(homes)))
+    if planted:
+        homes["work"] = generator.permutation(homes["work"])
+    homes.to_csv("homes.csv", index=False)
+    assert main(["start", "homes.csv", "--for", "synthetic", "--yes"]) == 0
+    said = capsys.readouterr().err
+    assert ("work: -1 is taken as a value" in said) is not planted
+    missing = written("synthesis.toml")["data"]["missing_values"]
+    assert missing == {"education": ["9"], **({"work": ["-1"]} if planted else {})}
+
+
+def test_a_look_for_rules_that_finds_none_says_so(homes: pd.DataFrame, capsys: Any) -> None:
+    generator = np.random.default_rng(4)
+    pd.DataFrame({f"k{n}": generator.integers(0, 3, 300) for n in range(3)}).to_csv("one.csv")
+    arguments = ["start", "one.csv", "--yes", "--population-size", "9000", "--keys", "k0,k1,k2"]
+    assert main(arguments) == 0
+    assert "No impossible combinations were found" in capsys.readouterr().out
+    assert not Path("zeros.toml").exists()
+
+
+def test_an_option_without_its_value_says_what_the_value_is(capsys: Any) -> None:
+    assert main(["zeros", "check", "homes.csv", "--household"]) == 1
+    said = capsys.readouterr().err
+    assert "--household needs a value, --household " in said
+    assert "Column" in said

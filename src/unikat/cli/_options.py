@@ -147,6 +147,15 @@ class Once(Single):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise self._not_known(error, ctx) from None
+        except click.BadOptionUsage as error:
+            for one in self.get_params(ctx):
+                if isinstance(one, _Flag) and error.option_name in one.opts and one.metavar:
+                    raise click.UsageError(
+                        f"{error.option_name} needs a value, {error.option_name} {one.metavar}. "
+                        f"{one.help}",
+                        ctx,
+                    ) from None
+            raise
 
     def _not_known(self, error: click.NoSuchOption, ctx: click.Context) -> Exception:
         """Name what is written in place of an option that went, or what other programs call so."""

@@ -98,6 +98,12 @@ def start(source: str | Path, purpose: str, **values: Any) -> int:
             f"{rules} to the command.",
             width=88,
         )
+    elif suggest:
+        lines += wrap(
+            f"No impossible combinations were found, so there is no {SUGGESTED}. Rules that you "
+            "know can be given in a file, with --zeros.",
+            width=88,
+        )
     say("\n".join([*lines, "", "Now run:", "", f"    {done.command}", ""]))
     return DONE
 
@@ -117,6 +123,12 @@ def _answer(
 
     so_far = {key: value for key, value in said.items() if value != NOTHING}
     default = "" if name == "population_size" else proposal(found, name, so_far, kind)
+    if name == "missing_values":
+        for (column, code), by in found.not_asked.items():
+            tell(
+                f"   {column}: {code} is taken as a value, not as missing: nearly all of a group "
+                f"that {by} tells have it, so they were not asked."
+            )
     if number is None:
         if name == "population_size":
             raise SpecError(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unikat._typing import Int32, Int64
+from unikat._typing import Bool, Int32, Int64
 from unikat.data.clues import joined
+from unikat.data.not_asked import Counted, is_group, telling_levels
 from unikat.data.numbers import number_meant
 from unikat.data.profile import MOST_COLUMNS
 from unikat.data.readers import open_source
@@ -92,8 +94,69 @@ class FirstLook:
         """Codes that may mean missing, by column: texts that say so, and numbers apart.
 
         A negative code counts where all other values are not negative; 9, 99 or 999 where no
-        other value is even half as large.
+        other value is even half as large. A code that says who was not asked is none.
         """
+        asked = {name: [one for one in codes if (name, one) not in self.not_asked]
+                 for name, codes in self._missing.items()}  # fmt: skip
+        return {name: tuple(codes) for name, codes in asked.items() if codes}
+
+    @cached_property
+    def not_asked(self) -> dict[tuple[str, str], str]:
+        """Columns and their codes of who was not asked: the column that tells who that is.
+
+        Of children of whom nobody asks for work, by the rule for codes that a file declares
+        missing (`unikat.data.not_asked`).
+        """
+        told = {(name, code): self._told_by(name, code)
+                for name, codes in self._missing.items() for code in codes}  # fmt: skip
+        return {one: by for one, by in told.items() if by}
+
+    def _told_by(self, name: str, code: str) -> str:
+        """Name the column that tells who has a code; empty if none does."""
+        apart = self._is_missing[name][self._codes[name]]
+        has = self._codes[name] == [_written(one) for one in self._values[name]].index(code)
+        # Who refused could have answered or not.
+        known = has | (~apart & (self._codes[name] >= 0))
+        has = has[known]
+        names = self.keys([name])
+        coded = [self._ranked(other)[known] for other in names]
+        counted = [
+            Counted(
+                *(
+                    np.bincount(one[of & (one >= 0)], minlength=len(self._values[other]))
+                    for of in (np.ones(len(one), bool), has)
+                )
+            )
+            for other, one in zip(names, coded, strict=True)
+        ]
+        told = telling_levels(counted, len(has), int(has.sum()))
+        inside = [levels[one] & (one >= 0) for levels, one in zip(told, coded, strict=True)]
+        if not any(one.any() for one in inside):
+            return ""
+        group = np.any(inside, axis=0)
+        if not is_group(len(has), int(has.sum()), int(group.sum()), int(has[group].sum())):
+            return ""
+        return names[int(np.argmax([np.count_nonzero(one & has) for one in inside]))]
+
+    def _ranked(self, name: str) -> Int64:
+        """Codes of a column in the order of its numbers, -1 where it is or may be missing."""
+        codes, numbers = self._codes[name], [_number(value) for value in self._values[name]]
+        rank = np.arange(len(numbers))
+        if all(one is not None for one in numbers):
+            rank = np.argsort(np.argsort(np.array(numbers, float), kind="stable"))
+        return np.where((codes < 0) | self._is_missing[name][codes], -1, rank[codes])
+
+    @cached_property
+    def _is_missing(self) -> dict[str, Bool]:
+        """Whether each value of a column may mean missing."""
+        return {
+            name: np.array([_written(one) in self._missing.get(name, ()) for one in values], bool)
+            for name, values in self._values.items()
+        }
+
+    @cached_property
+    def _missing(self) -> dict[str, tuple[str, ...]]:
+        """Codes that look like missing, by column."""
         found = {}
         for name, values in self._values.items():
             codes = [one for one in values if _may_be_missing(one, values)]
