@@ -130,6 +130,12 @@ def test_bad_synthetic_files_are_refused(capsys):
     assert "new.csv, key 'A': 1 record(s) have a level that the original does not have" in said
     assert "--codebook" in said
     assert "987" not in said
+    assert "width" not in said
+    ages = pd.DataFrame({"age": [*range(40)] * 2, "sex": [0, 1] * 40})
+    ages.to_csv("ages.csv", index=False)
+    ages.assign(age=ages["age"] + 1).to_csv("drawn.csv", index=False)
+    with pytest.raises(unikat.DataError, match=r"compared by groups: age:width\(5\)"):
+        unikat.attack("ages.csv", synthetic="drawn.csv", keys="age,sex")
     frame[:0].to_csv("none.csv", index=False)
     assert "has columns but no rows" in refused(capsys, "--synthetic", "none.csv")
     Path("empty.csv").write_text("")

@@ -173,3 +173,43 @@ def test_an_option_without_its_value_says_what_the_value_is(capsys: Any) -> None
     said = capsys.readouterr().err
     assert "--household needs a value, --household " in said
     assert "Column" in said
+
+
+def test_rules_are_held_against_the_file_of_a_synthesis(capsys: Any) -> None:
+    """What it says of keys, codes and households is what they are about."""
+    assert main(["start", "homes.csv", "--for", "synthetic", "--yes"]) == 0
+    Path("homes.toml").write_text("""rules = ['count(relation == "head") != 1', "size > 1"]""")
+    capsys.readouterr()
+    assert main(["zeros", "check", "synthesis.toml", "--zeros", "homes.toml"]) == 1
+    ours = capsys.readouterr().out
+    said = "--household hid --household-keys tenure,region --missing-values education:9"
+    keys = ",".join(written("synthesis.toml")["keys"])
+    rules = ["--zeros", "homes.toml", "--keys", keys, *said.split()]
+    assert main(["zeros", "check", "homes.csv", *rules]) == 1
+    assert capsys.readouterr().out == ours
+    assert "of 120 households of homes.csv break a rule" in ours
+
+
+@pytest.mark.parametrize(
+    ("named", "planted", "said"),
+    [
+        ([], False, "have the same tenure, region. Say so: --household-keys tenure,region"),
+        (["--household-keys", "region"], False, "the same tenure. Say so: --household-keys region"),
+        ([], True, "the same region. Say so: --household-keys region"),
+        (["--household-keys", "tenure,region"], False, ""),
+    ],
+)
+def test_who_names_no_key_of_the_household_is_told_which_are(
+    homes: pd.DataFrame, capsys: Any, named: list[str], planted: bool, said: str
+) -> None:
+    """A key in which a single household differs is none: naming it would be refused."""
+    if planted:
+        others = homes["tenure"].unique()
+        first = homes.index[homes["members"] > 1][0]
+        homes.loc[first, "tenure"] = others[others != homes.loc[first, "tenure"]][0]
+        homes.to_csv("homes.csv", index=False)
+    keys = ["--keys", "relation,age:width(5),sex,tenure,region", "--household", "hid"]
+    assert main(["synthesize", "homes.csv", *keys, *named, "--dry-run"]) == 0
+    found = capsys.readouterr().err
+    assert said in found
+    assert ("Say so: --household-keys" in found) is bool(said)

@@ -39,7 +39,7 @@ def zeros() -> None:
 
 
 @zeros.command(cls=Once, asks=_SPEC, only=_about_households)
-@click.argument("source", metavar="FILE|assessment.toml", type=DATA)
+@click.argument("source", metavar="FILE|FILE.toml", type=DATA)
 @click.option(
     "--rows",
     metavar="FILE.csv",
@@ -52,8 +52,8 @@ def check(source: str | Path, rows: Path | None, **values: Any) -> int:
     """Tell how many rows of FILE break which rule.
 
     With --household the rules are about whole households, such as count(REL == 1) != 1;
-    households are described as in unikat assess --model households. The exit code is 0 if no row
-    or household breaks a rule, else 1. No value of a record is shown.
+    households are described as in unikat assess --model households, or in synthesis.toml. The
+    exit code is 0 if no row or household breaks a rule, else 1. No value of a record is shown.
     """
     from unikat.jobs.zeros import check as run
     from unikat.jobs.zeros import check_file, check_lines, write_rows
@@ -182,11 +182,23 @@ def _number(option: str, text: str) -> int:
 
 
 def _spec(source: str | Path, values: dict[str, Any]) -> Any:
+    from unikat.files.toml import read_toml
     from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.from_options import specify
+    from unikat.spec.kinds import SYNTHESIZE
     from unikat.spec.models import HOUSEHOLDS
+    from unikat.spec.synthesis import SynthesisSpec
+    from unikat.spec.tables import DesignSpec
 
     found = given(values)
+    schema = read_toml(source).get("schema") if str(source).endswith(".toml") else None
+    if str(schema).partition("/")[0] == SYNTHESIZE.schema:
+        synthesis = specify(SynthesisSpec, source, found, shell=True)[0]
+        alike = ("data", "keys", "zeros", "households", "model")
+        return AssessmentSpec(
+            **{name: getattr(synthesis, name) for name in alike},
+            design=DesignSpec(household=synthesis.design.household),
+        )
     if "household" in found:
         found["model"] = HOUSEHOLDS
     return specify(AssessmentSpec, source, found, shell=True)[0]

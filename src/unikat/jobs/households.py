@@ -20,7 +20,8 @@ from unikat.data.grouping import (
 )
 from unikat.data.margins import with_margins
 from unikat.data.microdata import Microdata
-from unikat.errors import DataError, SpecError, brief, option, suggest
+from unikat.data.shared_keys import known_values, shared_keys
+from unikat.errors import DataError, SpecError, brief, listed, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.interrupts import interruptible
 from unikat.jobs.inputs import (
@@ -122,6 +123,8 @@ def read_households(
         design = _design(spec.design, asked.population, of_record, of_population)
     weights = design.weights or design.inclusion
     persons = microdata.tabulate()
+    if asked.path is None:
+        _note_shared(persons, of_record, grouping.household_keys, watcher)
     head = None
     if asked.head is not None:
         head = holds(asked.head, persons.keys, persons.cells, HEAD)[persons.record_cell]
@@ -148,6 +151,26 @@ def read_households(
         watcher.note(said)
         table = replace(table, clues=(*table.clues, said))
     return microdata, sample._replace(table=table)
+
+
+def _note_shared(
+    persons: CellTable, of_record: Int32, known: Sequence[str], watcher: Watcher
+) -> None:
+    """Say which keys no two members of a household differ in, and that nothing names so."""
+    codes = persons.cells[persons.record_cell]
+    differ = known_values(codes, of_record)[1]
+    alike = [key.name for key in shared_keys(replace(persons, households=of_record))]
+    agree = [key.name for key, apart in zip(persons.keys, differ, strict=True) if not apart]
+    names = [name for name in agree if name in alike and name not in known]
+    # One key at least is of the members.
+    if names and len(names) + len(known) < len(persons.keys):
+        said = ",".join([*known, *names])
+        watcher.note(
+            f"All members of every household have the same {listed(names)}. Say so: "
+            f"{option('household_keys', said)}. Else the model takes it as a key of the members, "
+            "in which they may differ. unikat start FILE --for synthetic proposes it, and who "
+            "the head is."
+        )
 
 
 def _design(

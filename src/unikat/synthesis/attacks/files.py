@@ -11,6 +11,7 @@ import numpy as np
 from unikat._typing import Int32
 from unikat.data.keys import Key
 from unikat.data.matching import UNKNOWN, codes_among
+from unikat.data.numbers import number_meant
 from unikat.data.table import CellTable
 from unikat.errors import DataError, option
 from unikat.synthesis.attacks.rates import AnyHousehold
@@ -129,7 +130,7 @@ def coded(
                     f"{file.name}, key {ours.name!r}: {rows:,} record(s) have a level that "
                     f"{whose} does not have. If the level can occur, declare it in the codebook: "
                     f"{option('codebook', 'levels.json')}. If not, check that both files have the "
-                    "same codes."
+                    f"same codes.{_grouped(ours)}"
                 )
         for code in unknown if further is not None else ():
             assert further is not None
@@ -137,3 +138,10 @@ def coded(
             codes[code] = further[j].setdefault(label, ours.n_levels + len(further[j]))
         cells[:, j] = codes[table.cells[:, j]]
     return cells[table.record_cell]
+
+
+def _grouped(key: Key) -> str:
+    """How to compare numbers that were drawn within a group, as ages are."""
+    if key.binning or key.n_levels <= 30 or any(number_meant(one) is None for one in key.labels):
+        return ""
+    return f" Numbers that were drawn within a group are compared by groups: {key.name}:width(5)."
