@@ -16,6 +16,8 @@ import pytest
 import unikat
 from doc_pages import simulate_homes
 from unikat.cli.main import main
+from unikat.report.facts.columns import ColumnFacts
+from unikat.report.text.columns import columns_sentence
 from unikat.report.text.listed import listed
 
 FILE, KEY, BANDS = "census records.csv", "records of a person", "record"
@@ -130,3 +132,12 @@ def test_a_list_of_runs_counts_households(run: Run):
     figures = found.figures
     assert figures["Households"] == "120"
     assert "Records" not in figures
+
+
+def test_the_other_members_are_in_the_numbers_of_households_alone() -> None:
+    column = ColumnFacts(
+        name="hid", role="household", reason="name", action="renumbered", n_values=120
+    )
+    said = {homes: columns_sentence([column], homes=homes) for homes in (False, True)}
+    assert "other members is not in these numbers." in said[False]
+    assert said[True].endswith("which records are of one household.")

@@ -49,8 +49,13 @@ def proposed_words(columns: Sequence[ColumnFacts]) -> tuple[str, ...]:
     return tuple(sentence for sentence in said if sentence)
 
 
-def columns_sentence(columns: Sequence[ColumnFacts], *, remedies: bool = True) -> str:
-    """Say what was done to the columns that are no keys, and how to have it otherwise."""
+def columns_sentence(
+    columns: Sequence[ColumnFacts], *, remedies: bool = True, homes: bool = False
+) -> str:
+    """Say what was done to the columns that are no keys, and how to have it otherwise.
+
+    `homes`: the risk is that of households, by the keys of all members.
+    """
     if not columns:
         return say("columns.nothing")
     removed = [one for one in columns if one.action == "removed"]
@@ -63,7 +68,7 @@ def columns_sentence(columns: Sequence[ColumnFacts], *, remedies: bool = True) -
         remedies and proposed and say("columns.overrule", option=_overrule(proposed[0].name)),
         recoded and say("columns.recoded", names=named(recoded)),
         suppressed and say("columns.suppressed", names=named(suppressed)),
-        *_others(columns, remedies=remedies),
+        *_others(columns, remedies=remedies, homes=homes),
         copied and say("columns.copied", n=len(copied)),
     )
     return " ".join(sentence for sentence in said if sentence)
@@ -93,11 +98,13 @@ def left_over_sentence(columns: Sequence[ColumnFacts], left: LeftOver | None) ->
     )
 
 
-def _others(columns: Sequence[ColumnFacts], *, remedies: bool = True) -> tuple[str, ...]:
+def _others(
+    columns: Sequence[ColumnFacts], *, remedies: bool = True, homes: bool = False
+) -> tuple[str, ...]:
     renumbered = [one.name for one in columns if one.action == "renumbered"]
     exact = [one.name for one in columns if one.reason == "continuous" and one.action == "copied"]
     return (
-        say(bool(renumbered) and "columns.renumbered", names=some(renumbered, _MOST)),
+        say(bool(renumbered) and "columns.renumbered", names=some(renumbered, _MOST), homes=homes),
         say(
             bool(exact) and "columns.continuous",
             bool(exact) and remedies and "columns.round",

@@ -82,8 +82,10 @@ def _sentences(found: ProtectionSummary) -> dict[str, str]:
             "protection.tables",
             f"protection.tables_{'suppressed' if found.suppression else 'file'}",
         ),
-        "columns": columns_sentence(found.other_columns),
-        "columns_done": columns_sentence(found.other_columns, remedies=False),
+        "columns": columns_sentence(found.other_columns, homes=found.households),
+        "columns_done": columns_sentence(
+            found.other_columns, remedies=False, homes=found.households
+        ),
         "left_over": left_over_sentence(found.other_columns, found.left_over),
         "levels": say(
             "protection.levels",
