@@ -34,7 +34,7 @@ for _ours, _others in {
     "seed": "random_state random_seed rng rng_seed",
     "chains": "n_chains num_chains nchains",
     "repeats": "n_samples num_samples n_repeats replicates",
-    "datasets": "n_datasets n_synthetic m",
+    "datasets": "n_datasets n_synthetic m n_files",
     "n": "sample_size sample_sizes n_sample",
     "max_sweeps": "n_samples num_samples draws n_draws iterations n_iter n_iterations max_iter "
     "burn_in burnin warmup tune iter iter_sampling iter_warmup epochs n_epochs",
@@ -67,6 +67,7 @@ _MOST_LISTED = 5
 _LONGEST_MESSAGE, _LEAST_END = 1200, 400
 _MOST_LINES, _LAST_LINES = 15, 4
 _MOST_PROBLEMS = 10
+_MOST_OPTIONS = 12
 _MOST_CANDIDATES = 2_000
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What steers a terminal or turns the direction of its text; line ends and tabs stay."""
@@ -307,10 +308,48 @@ def unknown_option(name: str, known: Sequence[str]) -> str:
     "There is no option 'random_state': write seed=..."
     >>> unknown_option("chain", ["chains"])
     "There is no option 'chain'. Did you mean 'chains'?"
+    >>> unknown_option("q", ["chains", "seed"])
+    "There is no option 'q'. There are: chains, seed."
     """
     if (ours := synonym(name, known)) is not None:
         return f"There is no option {brief(name)!r}: write {ours}=..."
-    return f"There is no option {brief(name)!r}.{suggest(name, known)}"
+    lead = suggest(name, known) or f" There are: {listed(known, _MOST_OPTIONS)}."
+    return f"There is no option {brief(name)!r}.{lead}"
+
+
+_ATTRIBUTES: dict[str, list[str]] = {}
+for _lead, _others in {
+    ".interval": "ci hdi eti",
+    ".interval; the draws are in .to_arviz() of the answer": "sd std var quantile",
+    ".tau1.rhat": "rhat r_hat ess",
+    ".converged and .plot.chains()": "diagnostics",
+    ".to_arviz()": "idata posterior trace inference_data",
+    ".to_frame()": "to_dataframe to_pandas df",
+    ".to_html() or .save(folder)": "report html plot figures show",
+    ".frames": "datasets synthetic",
+    ".summary()": "rhat r_hat ess diagnostics tau1 tau2 r1 r2 estimates coef results",
+}.items():
+    for _other in _others.split():
+        _ATTRIBUTES.setdefault(_other, []).append(_lead)
+"""What parts of an answer are called here, by what they are called elsewhere."""
+
+
+class Leading:
+    """A class whose objects, asked for what they have not, say what they have."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            kind = type(self)
+            if name.startswith("_") or hasattr(kind, name):
+                # Of a property that fails its own error.
+                return object.__getattribute__(self, name)
+            have = sorted(one for one in {*dir(kind), *self.__dict__} if not one.startswith("_"))
+            ways = _ATTRIBUTES.get(name.casefold(), [])
+            ways = [one for one in ways if re.match(r"\.(\w+)", one)[1] in have]
+            lead = f" Write {ways[0]}." if ways else suggest(name, have)
+            named = f"{kind.__name__} has no {brief(name)!r}."
+            raise AttributeError(f"{named}{lead} It has {', '.join(have)}.")
 
 
 def setting(place: str, value: str | bool = "VALUE") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import sys
@@ -192,10 +193,14 @@ def test_defaults_are_those_of_the_specification() -> None:
         ({"population_size": "36.970"}, ["population_size", "thousands"]),
         ({"population_size": float("nan")}, ["population_size"]),
         ({"model": 3}, ["neither a name", "int"]),
+        ({"model": ["hdp", "gom"]}, ["unikat.compare"]),
+        ({"threshold": 5}, ["'tau1 <= 5'"]),
+        ({"q": 5}, ["no option 'q'", "population_size"]),
         ({"zeros_conflict": "drop"}, ["no rules"]),
         ({"resume": True}, ["resume and overwrite need the folder"]),
         ({"weights": [1.0, 2.0]}, ["weights has 2 values", "240"]),
         ({"weights": pd.Series(1.0, index=range(240))}, ["another index", "to_numpy()"]),
+        ({"weights": people()["age"][:200]}, ["(40 of 240 rows"]),
     ],
 )
 def test_wrong_options_are_one_message(options: dict[str, Any], words: list[str]) -> None:
@@ -372,6 +377,31 @@ def test_every_answer_shows_itself(answers: dict[str, Any]) -> None:
     table = pa.Table.from_pandas(people(), preserve_index=False)
     long = unikat.synthesize(table, KEYS, datasets=2, **SHORT).to_frame()
     assert long["dataset"].to_pylist() == [1] * 240 + [2] * 240
+
+
+def test_a_name_that_an_answer_has_not_leads_on(answers: dict[str, Any]) -> None:
+    found = answers["assess"]
+    for one, name, lead in (
+        (found, "rhat", ".tau1.rhat"),
+        (found, "r_hat", ".tau1.rhat"),
+        (found, "to_dataframe", ".to_frame()"),
+        (found, "recordz", "'records'"),
+        (found.tau1, "ci", ".interval"),
+        (answers["compare"], "rhat", ".summary()"),
+        (answers["compare"], "plot", ".to_html()"),
+        (answers["synthesize"], "datasets", ".frames"),
+    ):
+        with pytest.raises(AttributeError) as caught:
+            getattr(one, name)
+        assert f"has no {name!r}." in str(caught.value)
+        assert lead in str(caught.value)
+        assert not hasattr(one, "_repr_png_")
+        assert copy.copy(one).__dict__.keys() == one.__dict__.keys()
+    assert found.plot().svg == found.plot.tau1().svg
+    # What is lacking is said of a property that fails, not of the property.
+    broken = object.__new__(type(found))
+    with pytest.raises(AttributeError, match="has no 'summary'"):
+        broken.tau1  # noqa: B018
 
 
 def test_an_attack_takes_a_synthesis_of_households() -> None:

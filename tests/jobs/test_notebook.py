@@ -81,6 +81,7 @@ def test_a_notebook_assesses_a_frame(
         'few = dict(keys="age,sex,work", models="loglinear")\n'
         f"unikat.compare(frame, population_size=9000, **few, {SHORT})",
         f"unikat.evaluate(frame, n=50, repeats=1, **few, {SHORT})",
+        f"print(unikat.compare(frame, population_size=9000, progress=False, **few, {SHORT}))",
     ]
     notebook = executed(kernel, cells, tmp_path)
     shown = [
@@ -106,6 +107,9 @@ def test_a_notebook_assesses_a_frame(
     assert shown[5].startswith("Assessment of a data frame: 300 records")
     assert "loglinear" in shown[6]
     assert "loglinear" in shown[7]
+    # A table is a part of the text, and not shown by itself.
+    assert [output["output_type"] for output in notebook.cells[8]["outputs"]] == ["stream"]
+    assert shown[8].splitlines()[1].startswith("model ")
 
 
 def test_interrupting_the_kernel_keeps_what_is_done(kernel: KernelManager, tmp_path: Path) -> None:

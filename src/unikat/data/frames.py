@@ -138,10 +138,13 @@ def _by_index(data: Any, name: str, values: Any) -> Any:
     """Return the values of a series in the order of a pandas frame."""
     if values.index.equals(data.index):
         return values
-    if not values.index.is_unique or not data.index.isin(values.index).all():
+    without = int((~data.index.isin(values.index)).sum())
+    if without or not values.index.is_unique:
+        said = f" ({without:,} of {len(data):,} rows have no value)" if without else ""
         raise SpecError(
-            f"{name} has another index than the data, and pandas matches by index. If the values "
-            f"are in the order of the rows, give {name}=values.to_numpy()."
+            f"{name} has another index than the data, and pandas matches by index{said}. "
+            "If the values are in the order of the rows, and one for each, give "
+            f"{name}=values.to_numpy()."
         )
     return values.reindex(data.index)
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Float64
 from unikat.data.frames import FILE
-from unikat.errors import SpecError
+from unikat.errors import Leading, SpecError
 from unikat.jobs.job import Outcome
 from unikat.jobs.saved_states import posterior_of
 from unikat.protection.recoding import Rule, parse_recoding
@@ -46,11 +46,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plots:
-    """Figures of an assessment; each is shown by a notebook, and saved by its `save`."""
+class Plots(Leading):
+    """Figures of an assessment; each is shown by a notebook, and saved by its `save`.
+
+    Called, `plot()`, it draws τ1.
+    """
 
     _result: Result = field(repr=False)
     _traces: dict[str, Float64] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return "Figures: .plot.tau1() .plot.tau2() .plot.keys() .plot.records() .plot.chains()"
+
+    def __call__(self) -> Figure:
+        """Draw the posterior distribution of τ1."""
+        return self.tau1()
 
     def tau1(self) -> Figure:
         """Draw the posterior distribution of τ1."""
@@ -223,8 +233,9 @@ class Assessment(Outcome):
         -------
         arviz.InferenceData or xarray.DataTree
             With ArviZ before 1.0 its InferenceData; with ArviZ 1, and without any, a data tree,
-            which is `draws`. Groups are `posterior` and `warmup_posterior`, variables τ1 and τ2 by
-            chain and draw.
+            which is `draws`. Groups are `posterior` and `warmup_posterior`, variables τ1, τ2 and
+            the model's own scalars by chain and draw. Convergence is judged by τ1 and τ2: numbers
+            of components and the like may mix slowly where τ1 and τ2 do not.
 
         Raises
         ------

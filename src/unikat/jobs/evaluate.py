@@ -85,7 +85,7 @@ class Evaluation(Tabled):
     def __repr__(self) -> str:
         lines = [
             f"Evaluation: {self.summary.n_done:,} of {self.summary.n_fits:,} fits done, "
-            f"{self.summary.n_failed:,} failed"
+            f"{self.summary.n_failed:,} failed, {self.summary.n_unconverged:,} not converged"
         ]
         for found in self.summary.results:
             tau1 = found.tau1

@@ -99,9 +99,11 @@ def _arguments(
     """Tell the data and the options by name."""
     names = ["data", *(one.name for one in by_place(defined))]
     if len(given) > len(names):
+        known = [one.name for one in defined]
+        example = "population_size=..." if "population_size" in known else "seed=1"
         raise TypeError(
             f"{kind.name}() takes {' and '.join(names)} without their names, in this order; give "
-            "all others by name, such as seed=1."
+            f"all others by name, such as {example}."
         )
     placed = dict(zip(names, given, strict=False))
     if twice := [name for name in placed if name in options]:

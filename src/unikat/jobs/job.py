@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import pyarrow as pa
 
 from unikat.data.frames import FILE, FrameKind
-from unikat.errors import DataError, OutputError, SpecError, option
+from unikat.errors import DataError, Leading, OutputError, SpecError, option
 from unikat.files.folder import check_free, claimed, owned
 from unikat.files.json import parse_json
 from unikat.files.writing import make_folder, replace_file, write_text
@@ -56,7 +56,7 @@ class Unfinished(KeyboardInterrupt):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Outcome(ABC):
+class Outcome(Leading, ABC):
     """The answer of a run, whether it was just made or read from its folder."""
 
     summary: Any

@@ -134,7 +134,8 @@ class Protection(Outcome):
         return self.frame
 
     def _said_first(self) -> list[str]:
-        return repr(self).splitlines()
+        said = [line for line in repr(self).splitlines() if line]
+        return [*said, *self.summary.warnings[:3]]
 
     def _page(self, summary: ProtectionSummary) -> str:
         return render(summary)

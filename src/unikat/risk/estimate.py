@@ -13,7 +13,7 @@ from unikat._typing import Bool, Float64, Int32
 from unikat.data.checks import table_warnings
 from unikat.data.patterns import distinct
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
+from unikat.errors import Leading, SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Diagnostics, Draws
 from unikat.inference.progress import AnswerSoFar
@@ -28,7 +28,7 @@ EXPECTED_RHAT = 1.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class Summary(Leading):
     """Posterior of one number: mean, median, equal-tailed interval, and its convergence."""
 
     mean: float

@@ -102,7 +102,8 @@ def _table_of_model(value: Any) -> dict[str, Any]:
         return dict(value)
     raise SpecError(
         f"model is neither a name such as {USUAL!r} or {EXAMPLE!r}, nor a model such as "
-        f"unikat.{CATALOGUE[USUAL].class_name}(), but a {type(value).__name__}."
+        f"unikat.{CATALOGUE[USUAL].class_name}(), but a {type(value).__name__}. Several models "
+        "go to unikat.compare(..., models=[...]); auto selects one."
     )
 
 

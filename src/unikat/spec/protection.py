@@ -351,6 +351,12 @@ class ProtectionSpec(AssessmentSpec):
             raise ValueError(f"{target} suppresses nothing; write 'k >= 2' or more")
         return str(target)
 
+    @field_validator("target", mode="before")
+    @classmethod
+    def _written(cls, limit: Any) -> Any:
+        # So that the message says how a limit is written.
+        return str(limit) if isinstance(limit, (int, float)) else limit
+
     @field_validator("target")
     @classmethod
     def _of_known_form(cls, text: str) -> str:

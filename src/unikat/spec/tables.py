@@ -484,6 +484,12 @@ class ReportSpec(PageSpec):
         ),
     ] = False
 
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _written(cls, limit: Any) -> Any:
+        # So that the message says how a limit is written.
+        return str(limit) if isinstance(limit, (int, float)) else limit
+
     @field_validator("threshold")
     @classmethod
     def _of_known_form(cls, text: str | None) -> str | None:

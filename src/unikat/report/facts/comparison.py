@@ -125,6 +125,7 @@ class ComparisonSummary(Overview):
                 "model": one.model,
                 **estimated(tau1=one.tau1, tau2=one.tau2),
                 "log_score_difference": None if one.held_out is None else one.held_out.difference,
+                "refuted": None if one.held_out is None else one.held_out.refuted,
                 "converged": one.converged,
             }
             for one in self.models

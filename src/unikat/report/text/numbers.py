@@ -281,5 +281,7 @@ def columns(
     if width is None:
         width = shutil.get_terminal_size((WIDTH, 24)).columns
     written = io.StringIO()
-    Console(file=written, width=max(width, least), color_system=None).print(table)
+    # In a notebook Console would show the table there and then, and write nothing.
+    console = Console(file=written, width=max(width, least), color_system=None, force_jupyter=False)
+    console.print(table)
     return [line.rstrip() for line in written.getvalue().splitlines()]
