@@ -180,9 +180,8 @@ def test_the_less_favourable_of_plan_and_refit(
     assert high.tau2.upper > low.tau2.upper
     promised, refit = (high, low) if worse == "plan" else (low, high)
     (one,) = Scenario.of("all", (), ["tau2 <= 5"], table, in_sample=False)
-    stages = Stages(
-        high, promised, fitted, refit, Measured.of(promised) if suppressed else None, ()
-    )
+    released = Measured.of(promised) if suppressed else None
+    stages = Stages(high, promised, fitted.table, lambda: posterior, refit, released, ())
     (found,) = verdicts_of(
         0.95, Scenarios(posterior=posterior, scenarios=[one], level=0.95), plan, stages
     )

@@ -197,12 +197,11 @@ def test_one_string_has_one_verdict_at_the_same_numbers(template: str) -> None:
     whole = Recoding(keys=tuple(map(unchanged, table.keys)))
     asked = Scenario.of("all keys", (), [text], table, in_sample=False)
     scenarios = Scenarios(posterior=posterior, scenarios=asked, level=0.95)
-    again: Any = SimpleNamespace(table=table)
-    stages = Stages(found, found, again, found, released=None, unknown=None)
+    stages = Stages(found, found, table, lambda: posterior, found, released=None, unknown=())
     parts = choices(table, given={key.name: [] for key in table.keys})
     sliders = Exploration(folder="", posterior=posterior, level=0.95, unknown=None, parts=parts)
     steps = (0,) * table.n_keys
-    sliders._seen[steps] = found
+    sliders._seen[steps, ()] = found
     plan = explicit_plan(table, {}, [1.0] * table.n_keys)
     looked = sliders.look(steps, text).judged
     assert looked is not None
