@@ -286,7 +286,7 @@ class TestInABrowser:
         for width in (320, 1280):
             page.set_viewport_size({"width": width, "height": 800})
             assert fits(page)
-        press(page.get_by_role("link", name="Go on with all keys"))
+        press(page.get_by_role("link", name="Back to all keys"))
         press(page.get_by_role("link", name="Levels of age"))
         page.get_by_label("Bands begin at").fill("25, 30")
         page.keyboard.press("Tab")
@@ -338,3 +338,34 @@ class TestInABrowser:
         )
         page.goto(f"{place}/what-if-levels/kept?edit=age")
         expect(page.locator("#edge-1")).to_have_attribute("aria-valuetext", "30", timeout=PATIENCE)
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(not CHROMIUM.exists(), reason=f"needs {CHROMIUM}")
+    def test_an_answer_to_what_is_gone_replaces_nothing(
+        self,
+        address: str,  # noqa: F811
+        page: Page,  # noqa: F811
+        heard: dict[str, list[str]],  # noqa: F811
+    ) -> None:
+        from playwright.sync_api import expect
+
+        place = address.partition("/?")[0]
+        page.goto(address)
+        page.goto(f"{place}/what-if/kept")
+        expect(page.get_by_text("By all 400 states")).to_be_visible(timeout=PATIENCE)
+        found = page.evaluate(
+            """async (url) => {
+              const asking = document.createElement("p");
+              const numbers = document.querySelector("#numbers");
+              numbers.append(asking);
+              const newer = document.createElement("i");
+              const answered = new Promise((done) =>
+                document.addEventListener("htmx:beforeSwap", () => setTimeout(done, 200)));
+              htmx.ajax("GET", url, { source: asking, target: "#numbers" });
+              numbers.replaceChildren(newer);
+              await answered;
+              return numbers.firstElementChild === newer;
+            }""",
+            f"{place}/what-if-numbers/kept",
+        )
+        assert found

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from unikat.errors import UnikatError
+from unikat.spec.models import SIMPLEST
 from unikat.web.archive import Archive
 from unikat.web.candidates import Candidates
 from unikat.web.draft_files import DraftFiles
@@ -49,7 +50,7 @@ GUIDE = {
     "on.",
     "columns": "No column of this file names a person. Go on to Run.",
     "run": "Leave everything as it is, and press Start. The default compares several models, and "
-    "takes some minutes; latent-class alone is quicker.",
+    f"takes some minutes; {SIMPLEST} alone is quicker.",
     "runs": "Read page one of the report. In this town the truth is known: compare it with the "
     "estimate and its interval below. Then look at the records at risk, and at What if.",
 }

@@ -45,6 +45,13 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// An answer to a part of the page that newer numbers have replaced would replace these.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!document.contains(event.detail.requestConfig.elt)) {
+    event.detail.shouldSwap = false;
+  }
+});
+
 // A slider says at once where it stands, in words; the numbers follow.
 document.addEventListener("input", (event) => {
   const { target } = event;
