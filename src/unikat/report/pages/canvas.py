@@ -73,7 +73,7 @@ def wrapped(words: str, width: float, kind: str = "label") -> list[str]:
     --------
     >>> wrapped("median 52, 95% between 37 and 68", 130)
     ['median 52, 95%', 'between 37 and 68']
-    >>> wrapped("médiane 52, 95\u00a0% entre 37 et 68", 120)
+    >>> wrapped("médiane 52, 95\u00a0% entre 37 et 68", 105)
     ['médiane 52,', '95\xa0% entre 37', 'et 68']
     """
     lines = [""]
