@@ -283,7 +283,7 @@ def _row(model: str, own: Sequence[Line], found: Sequence[Line]) -> tuple[float,
 
 
 def _beside_chance(own: Sequence[Line], found: Sequence[Line]) -> tuple[str, ...]:
-    """Error and width over those that chance makes; intervals that hold the truth."""
+    """Error and width over those that chance makes; intervals that contain the true value."""
     chance = _chances(found)
     beside = [one for one in _large(own) if _place(one) in chance]
     if not beside:

@@ -332,9 +332,9 @@ def what_if(options: argparse.Namespace) -> None:
             print(rows[-1], flush=True)
     print_table(["population", "recoding", "true τ1", "what-if", "new fit"], rows)
     print(
-        f"{len(rows)} recodings: intervals hold the truth in {holds[0]} (what-if) and {holds[1]} "
-        f"(new fit); mean errors {errors[0] / len(rows):.1f} and {errors[1] / len(rows):.1f} "
-        f"records; means differ by {np.mean(differences):.1%} on average, by more than 3% and one "
+        f"{len(rows)} recodings: intervals contain the true value in {holds[0]} (what-if) and "
+        f"{holds[1]} (new fit); mean errors {errors[0] / len(rows):.1f} and "
+        f"{errors[1] / len(rows):.1f} records; means differ by {np.mean(differences):.1%} on average, by more than 3% and one "
         f"record in {missed}"
     )
 

@@ -261,6 +261,29 @@ def test_what_released_files_tell() -> None:
     assert nothing.right.mean < found.before.mean
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_file_without_the_key_that_tells_all_tells_much_less(seed: int) -> None:
+    """Found by a planted bug: the two laws of π with each other's share."""
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, key.n_levels, 6_000) for key in KEYS], axis=1)
+    usual, random = codes[:, 0] % 3, rng.integers(0, 3, 6_000)
+    values = np.where(rng.random(6_000) < 0.85, usual, random).astype(np.int64)
+    posterior = fitted(codes[::10], 6_000)
+    rule = parse_recoding(posterior.table, {"a": None})
+    made = Released(rule, codes[::10, 1:].astype(np.int32), values[::10])
+    found = learned(posterior, "s", values[::10], 0.95, 1, made)
+    assert found is not None
+    assert found.released is not None
+    cell = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+    counts = np.zeros((cell.max() + 1, 3))
+    np.add.at(counts, (cell, values), 1.0)
+    shares = (counts / counts.sum(axis=1, keepdims=True))[cell[::10]]
+    every = np.arange(len(shares))
+    assert found.record_released is not None
+    truth = (shares[every, found.record_released] - shares[every, found.record_usual]).sum()
+    assert found.released.gain.lower <= truth <= found.released.gain.upper
+
+
 def test_verify_and_protect_tell_what_the_protected_file_tells() -> None:
     codes, values = persons(2_000, 2.0, 3)
     frame = pd.DataFrame(codes[::4], columns=["a", "b", "c"]).assign(ill=values[::4])

@@ -430,11 +430,11 @@ class Exploration:
 
     def _recoding(self, steps: Sequence[Choice]) -> Recoding:
         if (made := self._made.get(asked := tuple(steps))) is None:
-            made = self._made_anew(steps)
+            made = self._recoding_of(steps)
             _keep(self._made, asked, made)
         return made
 
-    def _made_anew(self, steps: Sequence[Choice]) -> Recoding:
+    def _recoding_of(self, steps: Sequence[Choice]) -> Recoding:
         if len(steps) != len(self.parts) or not all(
             isinstance(at, str) or 0 <= at < len(part.recodings)
             for at, part in zip(steps, self.parts, strict=True)

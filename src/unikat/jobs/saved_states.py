@@ -67,7 +67,7 @@ def posterior_beside(
     table: CellTable,
     tell: Callable[[str, float | None], None],
 ) -> Posterior:
-    """Return the posterior of an assessment, given the table of its file that was read anew.
+    """Return the posterior of an assessment, given the table of its file that was read again.
 
     Raises
     ------
