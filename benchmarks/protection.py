@@ -334,7 +334,8 @@ def what_if(options: argparse.Namespace) -> None:
     print(
         f"{len(rows)} recodings: intervals contain the true value in {holds[0]} (what-if) and "
         f"{holds[1]} (new fit); mean errors {errors[0] / len(rows):.1f} and "
-        f"{errors[1] / len(rows):.1f} records; means differ by {np.mean(differences):.1%} on average, by more than 3% and one "
+        f"{errors[1] / len(rows):.1f} records; means differ by "
+        f"{np.mean(differences):.1%} on average, by more than 3% and one "
         f"record in {missed}"
     )
 
