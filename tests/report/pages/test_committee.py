@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 from dataclasses import asdict, replace
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import pytest
 import unikat
 from report.browser import assert_sound, layout
 from report.languages import FOREIGN, english, shown, words_of
-from report.pages.test_print import pages
+from report.pages.test_print import n_sheets, pages
 from unikat.cli.main import main
 from unikat.data.keys import Key
 from unikat.errors import SpecError
@@ -60,6 +63,7 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
+@cache
 def checked() -> unikat.Check:
     policy = {"title": "Rules", "never": ["name"], "scenario": [
         {"name": "neighbour", "keys": ["sex", "region"], "target": ["tau1 <= 5", "k >= 3"]}
@@ -163,6 +167,47 @@ def test_the_document_of_word_has_the_same_sentences(protected: Path) -> None:
     assert (protected.with_name("copy") / "committee.docx").exists()
     hostile = replace(unikat.load(protected).summary, data="a\x00b\x1b[2J")
     assert docx.Document(io.BytesIO(word_document(hostile)))
+
+
+@pytest.mark.parametrize("spoken", ["en", *FOREIGN])
+def test_tables_of_word_are_as_wide_as_the_text_and_one_page_is_turned(
+    protected: Path, spoken: str
+) -> None:
+    docx = pytest.importorskip("docx")
+    with speaking(spoken):
+        for facts in (crowded(protected), checked().summary):
+            made = docx.Document(io.BytesIO(word_document(facts)))
+            page = made.sections[0]
+            for table in made.tables:
+                width = sum(one.width for one in table.columns)
+                assert width == pytest.approx(
+                    page.page_width - page.left_margin - page.right_margin, abs=9000
+                )
+                assert [one.width for one in table.rows[-1].cells] == [
+                    one.width for one in table.columns
+                ]
+            assert len(made.element.xpath("//w:pageBreakBefore")) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice Writer is not installed")
+def test_the_document_of_word_has_two_pages_in_every_language(
+    protected: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("docx")
+    full = crowded(protected)
+    for spoken in ("en", *FOREIGN):
+        with speaking(spoken):
+            said = replace(explained(full), warnings=full.warnings)
+            found = {"full": said, "protected": unikat.load(protected).summary}
+            for name, facts in (found | {"checked": checked().summary}).items():
+                (tmp_path / f"{name}-{spoken}.docx").write_bytes(word_document(facts))
+    to_pdf = ["soffice", "--headless", f"-env:UserInstallation={(tmp_path / 'user').as_uri()}"]
+    to_pdf += ["--convert-to", "pdf", "--outdir", str(tmp_path)]
+    subprocess.run([*to_pdf, *map(str, tmp_path.glob("*.docx"))], check=True, capture_output=True)
+    printed = {one.stem: n_sheets(one) for one in tmp_path.glob("*.pdf")}
+    assert len(printed) == 12
+    assert set(printed.values()) == {2}, printed
 
 
 def test_without_python_docx_a_message_says_how_to_get_it(

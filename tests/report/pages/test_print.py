@@ -23,6 +23,11 @@ def pages(html: str, folder: Path) -> int:
     page, printed = folder / "page.html", folder / "page.pdf"
     page.write_text(html, encoding="utf-8")
     run(folder, f"--print-to-pdf={printed}", "--no-pdf-header-footer", page.as_uri())
+    return n_sheets(printed)
+
+
+def n_sheets(printed: Path) -> int:
+    """Count the sheets of a PDF."""
     return len(re.findall(rb"/Type\s*/Page[^s]", printed.read_bytes()))
 
 

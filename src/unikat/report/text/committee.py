@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from unikat.report.text.words import say
 Facts = ProtectionSummary | CheckSummary
 MOST_KEYS, MOST_LIMITS, MOST_WARNINGS = 9, 9, 6
 """Rows for which two pages have room; the report has the others."""
+_AT_SIGN = re.compile(r" (?=[≤≥])|(?<=[≤≥]) ")
 SIGNED = ("name", "office", "decision", "date")
 
 
@@ -72,7 +74,7 @@ def _of_protection(found: ProtectionSummary) -> Told:
         f"committee.question.{'limits' if asked else 'risk'}",
         file=_short(found.file or file),
         original=file,
-        limits=some([named(one) for one in dict.fromkeys(asked)], 3),
+        limits=_AT_SIGN.sub("\u00a0", some([named(one) for one in dict.fromkeys(asked)], 3)),
     )
     done = [said[place] for place in _DONE if place in said]
     if found.scenarios and found.perturbation is not None:
