@@ -79,6 +79,15 @@ def machine() -> str:
     )
 
 
+def processor_seconds(pid: int) -> float:
+    """Seconds of processor time that a process has taken so far, on Linux; else not a number."""
+    place = Path(f"/proc/{pid}/stat")
+    if not place.exists():
+        return float("nan")
+    fields = place.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     if info.exists():

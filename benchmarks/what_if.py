@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from common import data_file
+from common import data_file, processor_seconds
 
 if TYPE_CHECKING:
     from unikat.web.explorers import Explorer
@@ -56,19 +56,22 @@ def levels() -> list[tuple[str, str, str]]:
         (100_000, KEYS + MORE, 40, 1, "new counts", "0.2 s"),
     ):
         with _opened(n, keys, n_sweeps) as (explorer, _):
-            took = []
+            took, cpu = [], []
+            pid = explorer._process.pid
             for i in range(MOVES):
                 # Another pair of races is merged each time, while the last look is still going on.
                 steps = [f"found\n{i % 4},{4 + i % 3}" if key == "RAC1P" else 0 for key in keys]
                 steps[keys.index("AGEP")] = f"found\n{20 + i}-{30 + i}"
-                began = time.perf_counter()
+                began, before = time.perf_counter(), processor_seconds(pid)
                 question = explorer.look("page", steps, "tau1 <= 5", "RAC1P")
                 explorer.wait(
                     lambda asked=question, stage=stage: asked.stage >= stage or asked.done, 600
                 )
                 assert not question.problem, question.problem
                 took.append(time.perf_counter() - began)
-            words = f"{statistics.median(took):.2f} s (slowest {max(took):.2f})"
+                cpu.append(processor_seconds(pid) - before)
+            middle, used = statistics.median(took), statistics.median(cpu)
+            words = f"{middle:.2f} s (processor {used:.2f} s), slowest of {MOVES} {max(took):.2f} s"
             rows.append((f"merge to {what}, n = {n:,}, {len(keys)} keys", words, asked))
     return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -42,6 +43,31 @@ def test_uniques_k_and_combinations_follow_the_ticks(client: Client, folder: Pat
     whole = client.post("/keys/counts", {"path": "survey.csv", "key:age": "on"})
     assert "combinations occur" in whole.text
     assert "<html" in whole.text
+
+
+def test_a_tick_codes_its_own_column_alone_and_another_file_is_read_again(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unikat.jobs import form_preview
+
+    coded, code = [], form_preview.coded_key
+
+    def counting(*asked: Any) -> Any:
+        coded.append(asked[2])
+        return code(*asked)
+
+    monkeypatch.setattr(form_preview, "coded_key", counting)
+    said(client, **{"key:age": "on", "key:sex": "on"})
+    said(client, **{"key:age": "on", "key:sex": "on", "key:region": "on"})
+    said(client, **{"key:age": "on", "key:region": "on"})
+    client.ask("/levels?path=survey.csv&edit=age")
+    assert coded == ["age", "sex", "region"]
+    said(client, **{"key:age": "on", "grouping:age": "width(2)", "key:region": "on"})
+    said(client, **{"key:age": "on", "key:region": "on", "missing:region": "1"})
+    assert coded[3:] == ["age", "region"]
+    text = (folder / "survey.csv").read_text()
+    (folder / "survey.csv").write_text(text + text.splitlines()[1] + "\n")
+    assert "of 61 records" in said(client, **{"key:age": "on", "key:sex": "on"})
 
 
 def test_how_a_file_is_read_is_chosen_from_lists(client: Client, folder: Path) -> None:

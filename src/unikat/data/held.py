@@ -36,6 +36,10 @@ class Held(TableSource):
         declared = {name: part._declared[name] for part in parts for name in part.columns}
         return cls(parts[0].name, pa.table(columns), declared)
 
+    def part(self, name: str) -> Held:
+        """Take one column."""
+        return Held(self.name, self._table.select([name]), {name: self._declared[name]})
+
     def declared(self, name: str) -> Declared:
         """Tell what the source itself says of a column."""
         return self._declared[name]

@@ -5,11 +5,14 @@ It imports the room `data` alone, so that the first answer does not wait for wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from unikat.data import CellTable, Design, read
 from unikat.data.held import Held
+from unikat.data.keys import MISSING
 from unikat.data.sampling import make_sampling
 from unikat.errors import SpecError
 from unikat.interrupts import interruptible
@@ -79,9 +82,35 @@ class KeyCounts:
     """Records of the smallest combination without a missing key; 0 if there is none."""
 
 
+def of_key(data: DataSpec, column: str) -> DataSpec:
+    """Leave out what is said of other columns, which a key that is coded alone does not need."""
+    codes = data.missing_values
+    if isinstance(codes, dict):
+        codes = {name: code for name, code in codes.items() if name == column} or ()
+    levels = {name: kind for name, kind in data.levels.items() if name == column}
+    return data.model_copy(update={"missing_values": codes, "levels": levels})
+
+
 @interruptible
-def key_counts(data: DataSpec, keys: Mapping[str, str], held: Held) -> KeyCounts:
-    """Count combinations.
+def coded_key(data: DataSpec, key: str, column: str, held: Held) -> CellTable:
+    """Tabulate one key alone, from which `key_table` makes that of any keys.
+
+    Raises
+    ------
+    DataError, SpecError
+        If its rule is wrong, or does not fit its column.
+    """
+    return _tabulated(data, {key: column}, held, empty_rows=True)
+
+
+@interruptible
+def key_table(
+    data: DataSpec,
+    keys: Mapping[str, str],
+    alone: Sequence[CellTable],
+    held: Callable[[], Held],
+) -> CellTable:
+    """Tabulate keys of which each was coded alone: so a tick reads and codes one column.
 
     Parameters
     ----------
@@ -89,24 +118,37 @@ def key_counts(data: DataSpec, keys: Mapping[str, str], held: Held) -> KeyCounts
         How the file is read.
     keys
         Column of each key, by the key as `--keys` has it.
+    alone
+        The table of each key alone (`coded_key`).
     held
-        The columns.
+        Gives the columns of all keys.
 
     Raises
     ------
     DataError, SpecError
-        If a rule is wrong, or does not fit its column.
+        If a rule is wrong, or does not fit its column; if records have no key.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from unikat.data.held import hold
     >>> held = hold(pd.DataFrame({"AGE": [3, 8, 11], "SEX": [1, 1, 2]}), ["AGE", "SEX"])
-    >>> found = key_counts(DataSpec(), {"AGE:width(10)": "AGE", "SEX": "SEX"}, held)
-    >>> found.n_uniques, found.n_cells, found.smallest
-    (1, 2, 1)
+    >>> keys = {"AGE:width(10)": "AGE", "SEX": "SEX"}
+    >>> alone = [coded_key(DataSpec(), *key, held) for key in keys.items()]
+    >>> key_counts(key_table(DataSpec(), keys, alone, lambda: held)).n_uniques
+    1
     """
-    table = _tabulated(data, keys, held)
+    parts = [table.keys[0] for table in alone]
+    # Who has a labelled code that is declared missing, other keys may tell (`data.not_asked`).
+    told = any(code.label is not None for key in parts for code in key.declared)
+    codes = np.column_stack([table.cells[table.record_cell, 0] for table in alone])
+    if told or (codes == MISSING).all(axis=1).any():
+        return _tabulated(data, keys, held())
+    return alone[0].with_keys(parts, codes)
+
+
+def key_counts(table: CellTable) -> KeyCounts:
+    """Count the combinations of a table."""
     whole = table.counts[~table.incomplete]
     return KeyCounts(
         n_records=table.n_records,
@@ -117,7 +159,9 @@ def key_counts(data: DataSpec, keys: Mapping[str, str], held: Held) -> KeyCounts
     )
 
 
-def _tabulated(data: DataSpec, keys: Mapping[str, str], held: Held) -> CellTable:
+def _tabulated(
+    data: DataSpec, keys: Mapping[str, str], held: Held, *, empty_rows: bool = False
+) -> CellTable:
     codes, names = data.missing_values, set(keys.values())
     if isinstance(codes, dict):
         codes = {name: code for name, code in codes.items() if name in names}
@@ -132,6 +176,7 @@ def _tabulated(data: DataSpec, keys: Mapping[str, str], held: Held) -> CellTable
         levels={name: kind for name, kind in data.levels.items() if name in names},
         fewest_keys=1,
         constant_keys=True,
+        empty_rows=empty_rows,
     )
     return found.tabulate()
 

@@ -80,7 +80,9 @@ def serve(
 
 
 def _listening(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With the protocol named, asyncio switches Nagle's algorithm off: headers and content of an
+    # answer are two writes, and the second would wait some 40 ms for the browser's acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         # A port that was just left can be taken again at once; on Windows this would share it.
         if hasattr(socket, "AF_UNIX"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from unikat.spec.kinds import Kind
     from unikat.spec.protection import ProtectionSpec
 
-MOST_PROFILES, MOST_COLUMNS, MOST_TABLES = 16, 24, 2
-"""Profiles of files, columns of theirs, and tables of keys that are kept."""
+MOST_PROFILES, MOST_COLUMNS, MOST_CODED, MOST_TABLES = 16, 24, 64, 2
+"""Profiles of files, columns of theirs, keys that are coded, and tables that are kept."""
+MOST_VALUES = 5_000_000
+"""Values of a file that is held in memory whole once a column of it is needed."""
 T = TypeVar("T")
 MOST_UNDONE = 50
 """Changes of a file's forms that can be taken back."""
@@ -67,13 +70,20 @@ class Kept:
 
     def get(self, asked: object, find: Callable[[], T]) -> T:
         """Return what was found before, or find it; one at a time, since each takes all cores."""
+        return self.get_all([asked], lambda _: [find()])[0]
+
+    def get_all(
+        self, asked: Sequence[object], find: Callable[[Sequence[int]], Sequence[T]]
+    ) -> list[T]:
+        """Return several; those that were not found before are found together, by their places."""
         with self._lock:
-            if asked in self._found:
-                found: T = self._found.pop(asked)
-            else:
-                found = find()
-            # The last that was asked for stands last.
-            self._found[asked] = found
+            fresh = [place for place, one in enumerate(asked) if one not in self._found]
+            new = dict(zip(fresh, find(fresh), strict=True)) if fresh else {}
+            found: list[T] = []
+            for place, one in enumerate(asked):
+                found.append(new[place] if place in new else self._found.pop(one))
+                # The last that was asked for stands last.
+                self._found[one] = found[-1]
             while len(self._found) > self._most:
                 del self._found[next(iter(self._found))]
             return found
@@ -124,6 +134,7 @@ class Workbench:
     _drafts: dict[str, Draft] = field(default_factory=dict)
     _profiles: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
     _columns: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
+    _coded: Kept = field(default_factory=lambda: Kept(MOST_CODED))
     _tables: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
     _whole: Kept = field(default_factory=lambda: Kept(1))
     """The last file of which all columns were asked for."""
@@ -275,20 +286,31 @@ class Workbench:
         )
 
     def columns(self, draft: Draft, names: Sequence[str]) -> Held:
-        """Return columns of a file, held in memory.
+        """Return columns of a file, held in memory; of a small file all are read with the first.
 
         Raises
         ------
         UnikatError
             If the file cannot be read as its draft says, or has no such column.
         """
-        from unikat.data.held import hold
+        from unikat.data.held import Held, hold
 
         file = self.folder.source(draft.path)
-        return self._columns.get(
-            (_stamp(file), *draft.reading.items(), *names),
-            lambda: hold(file, names, **draft.reading),
-        )
+        place = (_stamp(file), *draft.reading.items())
+
+        def find(fresh: Sequence[int]) -> list[Held]:
+            wanted = [names[i] for i in fresh]
+            with contextlib.suppress(UnikatError):
+                # To read a text is to read all its columns.
+                seen = self.profile(draft)
+                every = [one.name for one in seen.columns]
+                if seen.n_records * len(every) <= MOST_VALUES and {*wanted} <= {*every}:
+                    whole = self._whole.get(place, lambda: hold(file, every, **draft.reading))
+                    return [whole.part(name) for name in wanted]
+            held = hold(file, wanted, **draft.reading)
+            return [held.part(name) for name in wanted]
+
+        return Held.joined(self._columns.get_all([(*place, name) for name in names], find))
 
     def foreseen(self, kind: Kind, spec: Spec) -> Sequence[str]:
         """Try a few sweeps, and say in lines what a run would do; one at a time.
@@ -306,45 +328,70 @@ class Workbench:
         asked = ("foreseen", kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json())
         return self._seen.get(asked, lambda: lines(foresee(spec, Inputs(), None)))
 
-    def key_columns(self, draft: Draft) -> Held:
-        """Return the columns of the keys; each is read once, when it is ticked."""
-        from unikat.data.held import Held
+    def key_table(self, draft: Draft, spec: AssessmentSpec) -> CellTable:
+        """Return the table of the keys of a draft; each is read and coded once, when it is ticked.
 
-        return Held.joined([self.columns(draft, [name]) for name in draft.keys])
-
-    def table(self, spec: AssessmentSpec) -> CellTable:
-        """Return the table of the keys of a specification's file.
+        Parameters
+        ----------
+        draft, spec
+            Of the form, and what it specifies of the data and the keys.
 
         Raises
         ------
         UnikatError
             If the file cannot be read as asked.
+        """
+        from unikat.jobs.form_preview import coded_key, key_table, of_key
+
+        stamps, names = tuple(map(_stamp, spec.input_files())), draft.keys
+        keys = dict(zip(spec.keys, names, strict=True))
+        alone = [(key, of_key(spec.data, name)) for key, name in keys.items()]
+
+        def code(fresh: Sequence[int]) -> list[CellTable]:
+            found = []
+            for first in range(0, len(fresh), MOST_COLUMNS):
+                places = fresh[first : first + MOST_COLUMNS]
+                held = self.columns(draft, [names[i] for i in places])
+                found += [coded_key(alone[i][1], alone[i][0], names[i], held) for i in places]
+            return found
+
+        def find() -> CellTable:
+            asked = [(*stamps, key, data.model_dump_json()) for key, data in alone]
+            tables = self._coded.get_all(asked, code)
+            return key_table(spec.data, keys, tables, lambda: self.columns(draft, names))
+
+        return self._tables.get((*stamps, spec.keys, spec.data.model_dump_json()), find)
+
+    def table(self, draft: Draft, spec: AssessmentSpec) -> CellTable:
+        """Return the table of the keys, if a run would take them.
+
+        Raises
+        ------
+        UnikatError
+            If the file cannot be read as asked, or a run would refuse a key.
         """
         from unikat.jobs.zeros import read_keys
 
-        asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys)
-        return self._tables.get(asked, lambda: read_keys(spec))
+        if len(spec.keys) > 1:
+            table = self.key_table(draft, spec)
+            if min(table.n_levels) > 1:
+                return table
+        return read_keys(spec)
 
-    def edited_key(self, spec: AssessmentSpec, name: str) -> EditedKey:
-        """Return a key of a specification's file whose levels are merged by hand.
+    def edited_key(self, draft: Draft, spec: AssessmentSpec, name: str) -> EditedKey:
+        """Return a key of a draft whose levels are merged by hand; parameters as of `key_table`.
 
         Raises
         ------
         UnikatError
             If the file cannot be read as asked.
         """
-        from unikat.jobs.inputs import UNKNOWN, tabulate
         from unikat.jobs.levels import EditedKey
 
         asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys, name)
-
-        def edited() -> EditedKey:
-            # A key can be looked at before others are ticked.
-            alone = len(spec.keys) == 1
-            table = tabulate(spec.data, spec.keys, UNKNOWN, fewest_keys=1) if alone else None
-            return EditedKey(table=self.table(spec) if table is None else table, name=name)
-
-        return self._edited.get(asked, edited)
+        # A key can be looked at before others are ticked.
+        find = self.key_table if len(spec.keys) == 1 else self.table
+        return self._edited.get(asked, lambda: EditedKey(table=find(draft, spec), name=name))
 
     def columns_seen(self, draft: Draft, spec: ProtectionSpec) -> ColumnsSeen:
         """Return the roles of all columns of a file, and what methods do to its numbers.

@@ -15,6 +15,7 @@ from unikat.web.workbench import Workbench, status_of
 
 if TYPE_CHECKING:
     from unikat.jobs.form_preview import Groups, KeyCounts, Told
+    from unikat.jobs.levels import EditedKey
     from unikat.spec.assessment import AssessmentSpec
     from unikat.zeros import Suggestion
 
@@ -132,8 +133,7 @@ def counts(bench: Workbench, draft: Draft) -> Counts:
         return Counts(found=None, n_keys=0, problem="")
     try:
         spec = _spec(bench, _part(draft, (*OF_VALUES, "missing"), keys=draft.keys))
-        keys = dict(zip(spec.keys, draft.keys, strict=True))
-        found = key_counts(spec.data, keys, bench.key_columns(draft))
+        found = key_counts(bench.key_table(draft, spec))
     except UnikatError as error:
         return Counts(found=None, n_keys=n_keys, problem=str(error))
     return Counts(found=found, n_keys=n_keys, problem="")
@@ -165,7 +165,7 @@ def checked(bench: Workbench, draft: Draft) -> tuple[Checked, int]:
         return Checked(lines=(), n_records=0, problem=""), 200
     try:
         spec = _of_rules(bench, draft)
-        found = check(spec, bench.table(spec))
+        found = check(spec, bench.table(draft, spec))
     except UnikatError as error:
         return Checked(lines=(), n_records=0, problem=str(error)), status_of(error)
     return Checked(lines=check_lines(found), n_records=found.n_broken, problem=""), 200
@@ -178,15 +178,15 @@ def suggested(bench: Workbench, draft: Draft) -> tuple[Suggested, int]:
     action = bench.pages.at("/keys/suggest")
     try:
         spec = _of_rules(bench, draft)
-        table, found = find_suggestions(spec, most=MOST_SUGGESTED, table=bench.table(spec))
+        table, found = find_suggestions(spec, most=MOST_SUGGESTED, table=bench.table(draft, spec))
     except UnikatError as error:
         nothing = Suggested(suggestions=(), said="", action=action, problem=str(error))
         return nothing, status_of(error)
     return Suggested(suggestions=found, said=not_proved(table), action=action, problem=""), 200
 
 
-def levels_spec(bench: Workbench, draft: Draft, name: str, kind: str) -> AssessmentSpec:
-    """Return the specification of the keys, one of them as the file has it.
+def edited_key(bench: Workbench, draft: Draft, name: str, kind: str) -> EditedKey:
+    """Return a key as the file has it, among the others as the form has them.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ def levels_spec(bench: Workbench, draft: Draft, name: str, kind: str) -> Assessm
 
     Raises
     ------
-    SpecError
-        If a field is wrong.
+    UnikatError
+        If a field is wrong, or the file cannot be read as asked.
     """
     from unikat.spec.paths import hierarchy_file
 
@@ -210,7 +210,8 @@ def levels_spec(bench: Workbench, draft: Draft, name: str, kind: str) -> Assessm
     kinds = dict(draft.of_keys.get("levels", {}))
     if hierarchy_file(kind):
         kinds[name] = kind
-    return _spec(bench, replace(part, of_keys={"levels": kinds}))
+    part = replace(part, of_keys={"levels": kinds})
+    return bench.edited_key(part, _spec(bench, part), name)
 
 
 def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from unikat.language.levels import FOUND
 from unikat.spec.paths import hierarchy_file
 from unikat.web.drafts import Draft
 from unikat.web.explorers import Choice, Question
-from unikat.web.pages.check_page import levels_spec
+from unikat.web.pages.check_page import edited_key
 from unikat.web.pages.level_editor import Host
 from unikat.web.pages.levels import edited
 from unikat.web.pages.what_if_state import LEVELS, State, filled
@@ -66,8 +66,7 @@ class TableExplorer:
 
     def key(self, kind: str) -> EditedKey:
         """Return the key, read with the tree of a file if its kind names one."""
-        spec = levels_spec(self._bench, self._draft, self._name, kind)
-        return self._bench.edited_key(spec, self._name)
+        return edited_key(self._bench, self._draft, self._name, kind)
 
     def look(self, page: str, steps: Sequence[Choice], *_: Any, **__: Any) -> Question:
         """Count."""
