@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import inspect
 import os
 import signal
+import struct
 import sys
 import threading
 import time
@@ -26,6 +28,19 @@ def fail(x: int) -> int:
 
 def die(x: int) -> int:
     os._exit(3)
+
+
+def die_while_answering(x: int) -> int:
+    """Write the length of a long answer and its first bytes, as a worker does, and be killed."""
+    frame = inspect.currentframe()
+    while frame is not None and "result_queue" not in frame.f_locals:
+        frame = frame.f_back
+    assert frame is not None
+    answers = frame.f_locals["result_queue"]
+    with answers._wlock:
+        os.write(answers._writer.fileno(), struct.pack("!i", 1 << 20) + bytes(1000))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
 
 
 def linger(path: str) -> int:
@@ -69,6 +84,14 @@ def test_an_error_ends_the_run(n_workers):
 def test_a_lost_worker_is_told():
     with pytest.raises(UnikatError, match=r"ended unexpectedly.*--resume"):
         list(run_tasks(die, [1, 2], 2))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of Windows are no files")
+@pytest.mark.timeout(60)
+def test_a_worker_lost_in_the_middle_of_an_answer_is_told():
+    """The rest of the answer never comes, which was a run that hangs."""
+    with pytest.raises(UnikatError, match=r"ended unexpectedly.*--resume"):
+        list(run_tasks(die_while_answering, [1, 2], 2))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are started by a server on Linux")

@@ -278,6 +278,7 @@ class TestInABrowser:
         expect(name).to_be_visible(timeout=PATIENCE)
         expect(page.locator("#said")).to_have_text("2 levels are merged.")
         expect(numbers.get_by_text("By all 400 states")).to_be_visible(timeout=PATIENCE)
+        expect(before).not_to_have_text(str(uniques), timeout=PATIENCE)
         assert int(before.inner_text()) < uniques
         press(page.get_by_role("button", name="Undo"))
         expect(name).to_have_count(0, timeout=PATIENCE)
@@ -295,7 +296,7 @@ class TestInABrowser:
         edge.focus()
         page.keyboard.press("ArrowRight")
         expect(page.get_by_label("Bands begin at")).to_have_value("26, 30", timeout=PATIENCE)
-        assert page.evaluate("document.activeElement.id") == "edge-0"
+        expect(page.locator("#edge-0")).to_be_focused()
         assert violations(page) == []
         expect(page.locator("pre.command")).to_contain_text(
             "age: cut(26,30); region: file(region-groups.csv)", timeout=PATIENCE
@@ -353,6 +354,8 @@ class TestInABrowser:
         page.goto(address)
         page.goto(f"{place}/what-if/kept")
         expect(page.get_by_text("By all 400 states")).to_be_visible(timeout=PATIENCE)
+        # The page is seen before its scripts have been read.
+        page.wait_for_function("window.htmx")
         found = page.evaluate(
             """async (url) => {
               const asking = document.createElement("p");

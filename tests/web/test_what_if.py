@@ -232,7 +232,7 @@ def test_from_a_slider_to_the_protected_file(
     assert words not in (None, "as it is")
     expect(lost).not_to_have_text("0%", timeout=PATIENCE)
     expect(numbers.get_by_text("By all 400 states")).to_be_visible(timeout=PATIENCE)
-    assert "key%3Aage=2" in page.url
+    expect(page).to_have_url(re.compile("key%3Aage=2"), timeout=PATIENCE)
     page.reload()
     expect(slider).to_have_js_property("value", "2", timeout=PATIENCE)
     # Another plan than that of the sliders, which is marked.
@@ -243,7 +243,7 @@ def test_from_a_slider_to_the_protected_file(
     with page.expect_navigation():
         page.keyboard.press("Enter")
     page.wait_for_load_state()
-    assert "key%3A" in page.url
+    expect(page).to_have_url(re.compile("key%3A"), timeout=PATIENCE)
     assert fits(page)
     page.go_back()
     expect(slider).to_have_js_property("value", "2", timeout=PATIENCE)

@@ -211,15 +211,15 @@ class _Processes:
         try:
             for _ in range(n_workers):
                 self._pool.start_one()
-        except BrokenExecutor as error:
-            raise self.broken(error) from error
-        except RuntimeError:
-            # Raised in a worker that runs the user's script from the top, to this very place.
-            raise UnikatError(_GUARD) from None
-        except KeyboardInterrupt:
+        except BaseException as error:
             # Workers that are on their way need what this process holds for them.
             self.kill()
             self.close()
+            if isinstance(error, BrokenExecutor):
+                raise self.broken(error) from error
+            if isinstance(error, RuntimeError):
+                # Raised in a worker that runs the user's script from the top, to this very place.
+                raise UnikatError(_GUARD) from None
             raise
 
     def submit(self, segment: Segment) -> Future[SegmentResult]:

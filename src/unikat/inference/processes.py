@@ -28,6 +28,8 @@ from unikat.errors import UnikatError
 from unikat.files.scratch import Scratch, sweep, temporary_root
 
 WATCH_SECONDS = 0.2
+_LOSS_SECONDS = 1.0
+"""Between two looks for workers that are lost; one that stays unnoticed for two is told."""
 _LET_GO = 0.2
 """Seconds in which the system closes all files of a process that was killed."""
 _ABANDON, _DIE = 1, 2
@@ -98,6 +100,9 @@ class WorkerPool:
                 initializer=_become_worker,
                 initargs=(work, shared, self._stop),
             )
+        self._answers = self._executor._result_queue
+        self._closed = threading.Event()
+        threading.Thread(target=self._watch_workers, name="unikat-losses", daemon=True).start()
 
     def submit(self, item: Any) -> Future[Any]:
         """Give an item of work to the next free worker."""
@@ -113,8 +118,9 @@ class WorkerPool:
         with not_from_here(), hidden, _uninterrupted():
             try:
                 return self._executor.submit(function, *arguments)
-            except (EOFError, ConnectionError) as error:
-                # The process that starts others was killed while it was asked for one.
+            except (EOFError, OSError) as error:
+                # The process that starts others was killed while it was asked for one, or the pool
+                # is being killed.
                 raise BrokenExecutor("no worker could be started") from error
 
     def abandon(self) -> None:
@@ -124,10 +130,32 @@ class WorkerPool:
     def kill(self) -> None:
         """End the workers now, in the middle of what they do."""
         self._stop.value = _DIE
+        # The executor may wait for the rest of an answer whose worker is gone. When the last end
+        # for writing is closed, it learns that none will come; this one is for new workers alone.
+        self._answers._writer.close()
 
     def close(self) -> None:
         """Wait for the workers to end; what waits is dropped."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        try:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+        finally:
+            self._closed.set()
+
+    def _watch_workers(self) -> None:
+        """Kill the pool when a worker is lost and the executor does not notice.
+
+        It notices unless the worker was killed in the middle of an answer.
+        """
+        lost = False
+        executor = self._executor
+        while not (executor._broken or executor._shutdown_thread or self._closed.is_set()):
+            processes = list((executor._processes or {}).values())
+            ended = bool(wait([process.sentinel for process in processes], 0))
+            if ended and lost:
+                self.kill()
+                return
+            lost = ended
+            self._closed.wait(_LOSS_SECONDS)
 
 
 def _check_open_files(n_workers: int) -> None:
