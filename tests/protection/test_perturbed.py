@@ -314,6 +314,7 @@ def test_whole_households_exchange_areas_and_share_what_is_drawn() -> None:
         (["--pram", "sex: wrong.csv"], "no level of the key"),
         (["--pram", "sex: short.csv"], "no row for 1 of its 2 levels"),
         (["--pram", "sex: ragged.csv"], "there must be a level and 2 probabilities"),
+        (["--pram", "sex: long.csv"], "long.csv cannot be read as text"),
         (["--swap", "region: r1 > 3"], "r1 is a probability"),
         (["--swap", " , "], "names no keys to swap"),
         (["--swap", "region", "--set", "swap_match=region"], "records cannot agree in it"),
@@ -335,6 +336,7 @@ def test_what_cannot_be_perturbed_is_said(
     Path("wrong.csv").write_text("x,f,y\nf,0.5,0.5\ny,0,1\n")
     Path("short.csv").write_text("x,f,m\nf,0.5,0.5\n")
     Path("ragged.csv").write_text("x,f,m\nf,0.5,0.5\nm,1\n")
+    Path("long.csv").write_text("x," + "f" * 200_000 + "\n")
     command = ["protect", "people.csv", "--keys", KEYS, "--population-size", "3000"]
     assert main([*command, *options, "--out", "out", *QUICK]) == 1
     assert said in " ".join(capsys.readouterr().err.split())

@@ -37,7 +37,8 @@ from unikat.risk.estimate import Summary, known
 from unikat.risk.law import State
 from unikat.risk.limits import Measured
 from unikat.risk.predictive import Law
-from unikat.spec.perturbation import Matrix, Pram, Strengths
+from unikat.spec.perturbation import Pram, Strengths
+from unikat.spec.small_files import Matrix
 
 
 class Perturbed(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Mapping
@@ -12,11 +11,9 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from unikat.errors import SpecError, shown
+from unikat.errors import shown
 from unikat.language.keys import entry_of, split_keys
-
-Matrix: TypeAlias = dict[str, dict[str, float]]
-"""For each level the probabilities of what it becomes."""
+from unikat.spec.small_files import Matrix
 
 _NUMBER = r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
 _ABOVE = re.compile(rf"\s*r1\s*>\s*(?P<above>{_NUMBER})\s*")
@@ -168,46 +165,6 @@ def pram_text(pram: Pram) -> str:
         for name, one in pram.items()
     )
     return "; ".join(parts)
-
-
-def read_matrix(path: Path) -> Matrix:
-    """Read a transition matrix from a text file: levels stand in the first row and first column.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, is not so, or holds something that is no number.
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
-        raise SpecError(
-            f"{path} cannot be read as a text file in UTF-8; it must hold a transition matrix, "
-            "with the levels in the first row and the first column."
-        ) from None
-    lines = text.splitlines()
-    delimiter = max(",;\t", key=(lines or [""])[0].count)
-    rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(map(str.strip, row))]
-    levels = [level.strip() for level in rows[0][1:]] if rows else []
-    names = [row[0].strip() for row in rows[1:]]
-    if not levels or len(set(levels)) < len(levels) or len(set(names)) < len(names):
-        raise SpecError(
-            f"{path} must hold a transition matrix: the levels in the first row and in the first "
-            "column, each once, and below and beside them the probabilities."
-        )
-    found: Matrix = {}
-    for number, row in enumerate(rows[1:], start=2):
-        try:
-            values = [float(value) for value in row[1:]]
-        except ValueError:
-            values = []
-        if len(values) != len(levels):
-            raise SpecError(
-                f"{path}, row {number}: there must be a level and {len(levels)} probabilities, "
-                "numbers with a decimal point."
-            )
-        found[row[0].strip()] = dict(zip(levels, values, strict=True))
-    return found
 
 
 class SwapRule(NamedTuple):

@@ -25,7 +25,6 @@ from unikat.spec.perturbation import (
     SwapText,
     check_probabilities,
     perturbations_of,
-    read_matrix,
 )
 from unikat.spec.recodings import (
     LEFT_OUT,
@@ -38,6 +37,7 @@ from unikat.spec.recodings import (
     weights_of,
 )
 from unikat.spec.scenarios import MOST_TARGETS, ScenarioSpec, of_persons, scenarios_given
+from unikat.spec.small_files import read_matrix
 from unikat.spec.tables import PageSpec
 from unikat.spec.values import Names
 

@@ -25,7 +25,7 @@ from unikat.spec.missing import Code, read_missing_values
 from unikat.spec.models import either, models_with
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import OfUser, is_path
-from unikat.spec.stratum_sizes import read_stratum_sizes
+from unikat.spec.small_files import read_stratum_sizes
 from unikat.spec.values import Language, Level, Names, Table, Whole
 
 

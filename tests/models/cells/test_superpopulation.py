@@ -114,8 +114,6 @@ def test_distributions_sum_to_one_and_are_bayes_theorem(
         assert cell(f).pmf([f - 1.0])[0] == 0.0
         below = np.cumsum(pmf)
         assert cell(f).median == f + int(np.argmax(below >= 0.5))
-        assert math.isclose(cell(f).cdf(f + 3), below[3], rel_tol=1e-9)
-        assert cell(f).cdf(f - 1) == 0.0
         assert f + int(np.argmax(pmf)) in cell(f).modes
         assert math.isclose(cell(f).mean, float(pmf @ sizes), rel_tol=1e-6)
         if f:

@@ -117,15 +117,6 @@ class PopulationCount:
         found: Float64 = np.exp(logs).reshape(sizes.shape)
         return found
 
-    def cdf(self, size: int) -> float:
-        """P(F <= size | f)."""
-        more = size - self.count
-        if more < 0:
-            return 0.0
-        p, _, weights = self._nodes
-        stop = (1.0 + self._s * p) / (1.0 + self._s)
-        return float(weights @ special.betainc(self.alpha + self.count, more + 1.0, stop))
-
     def _exceeds(self, size: int) -> float:
         """P(F > size | f), with its digits where it is small."""
         _, q, weights = self._nodes
