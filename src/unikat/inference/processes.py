@@ -132,7 +132,7 @@ class WorkerPool:
         self._stop.value = _DIE
         # The executor may wait for the rest of an answer whose worker is gone. When the last end
         # for writing is closed, it learns that none will come; this one is for new workers alone.
-        self._answers._writer.close()
+        self._answers._writer.close()  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Wait for the workers to end; what waits is dropped."""
