@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Future
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from unikat.errors import DataError, SpecError
 from unikat.inference import executors
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan, StopRule, sample
-from unikat.inference.executors import executor_for_run, executor_of_run
+from unikat.inference.executors import Cluster, executor_for_run, executor_of_run
 
 OPTIONS: dict[str, Any] = {
     "keys": ["a", "b", "c"], "population_size": 5_000, "model": "hdp", "max_sweeps": 300,
@@ -105,6 +106,40 @@ def test_chains_are_those_of_processes_although_a_worker_is_killed(
     assert mark.exists()
     for name, values in expected.scalars.items():
         np.testing.assert_array_equal(found.scalars[name], values)
+
+
+class Losing(Cluster):
+    """Every worker is lost, and there is none to share with until some have been asked."""
+
+    def __init__(self, ready_after: int) -> None:
+        super().__init__(1)
+        self.asked, self.ready_after = 0, ready_after
+
+    def _place(self, value: Any) -> Any:
+        self.asked += 1
+        if 1 < self.asked < self.ready_after:
+            raise TimeoutError("no workers")
+        return value
+
+    def _send(self, function: Any, args: tuple[Any, ...]) -> Future[Any]:
+        sent: Future[Any] = Future()
+        if self.asked >= self.ready_after:
+            sent.set_result((True, function(*args)))
+        else:
+            sent.set_exception(OSError("gone"))
+        return sent
+
+
+@pytest.mark.parametrize("ready_after", [3, 9])
+def test_work_is_done_or_lost_although_there_is_no_worker_for_a_while(ready_after: int) -> None:
+    """Whoever waits is answered, which was a run that hangs."""
+    losing = Losing(ready_after)
+    answer = losing.submit(int, losing.share("7"))
+    if ready_after == 3:
+        assert answer.result(timeout=30) == 7
+    else:
+        with pytest.raises(BrokenExecutor, match="lost"):
+            answer.result(timeout=30)
 
 
 def test_errors_of_the_work_leave_as_they_are(cluster: Any) -> None:

@@ -70,13 +70,9 @@ class Cluster(Executor):
             try:
                 succeeded, value = done.result()
             except BaseException as error:
-                if left:
-                    # In a thread of its own: this one may be what the cluster answers by.
-                    threading.Thread(target=again, daemon=True).start()
-                    return
-                # Its text is that of the cluster, and may be pages long.
-                lost = BrokenExecutor(f"a worker was lost ({type(error).__name__})")
-                succeeded, value = False, lost
+                # In a thread of its own: this one may be what the cluster answers by.
+                threading.Thread(target=again, args=(error,), daemon=True).start()
+                return
             with contextlib.suppress(InvalidStateError):
                 # Unless nobody waits any more.
                 if succeeded:
@@ -84,12 +80,21 @@ class Cluster(Executor):
                 else:
                     answer.set_exception(value)
 
-        def again() -> None:
-            # What was shared may have been lost with the worker.
-            for one in args:
-                if isinstance(one, Shared):
-                    one.place = self._place(one.value)
-            self._attempt(function, args, answer, left - 1)
+        def again(error: BaseException) -> None:
+            for remaining in reversed(range(left)):
+                try:
+                    # What was shared may have been lost with the worker.
+                    for one in args:
+                        if isinstance(one, Shared):
+                            one.place = self._place(one.value)
+                    self._attempt(function, args, answer, remaining)
+                    return
+                except Exception as failed:
+                    # No other worker may be there yet.
+                    error = failed
+            with contextlib.suppress(InvalidStateError):
+                # Its text is that of the cluster, and may be pages long.
+                answer.set_exception(BrokenExecutor(f"a worker was lost ({type(error).__name__})"))
 
         self._send(function, placed).add_done_callback(pass_on)
 
