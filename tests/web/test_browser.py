@@ -29,7 +29,7 @@ PATIENCE = 90_000
 WIDTHS = (400, 800, 1280)
 NO_PAGES = (
     "/events/{id:path}", "/download/{id:path}", "/report/{id:path}", "/static/{name}", "/",
-    "/levels", "/records-file/{id:path}",
+    "/levels", "/records-file/{id:path}", "/neighbours/{id:path}",
 )  # fmt: skip
 """Addresses with no page of their own. The report is looked at as the file that it is: as the
 workbench sends it, it is shut in so that no script runs in it, not even one that looks at it."""
@@ -393,7 +393,8 @@ def test_a_dropped_file_is_found_in_the_folder_and_not_sent(
 def pages_of(folder: Path) -> list[str]:
     """Addresses of every page of the workbench."""
     guard, _ = make_app(Folder.of(folder), Access(port=PORT))
-    found = ["/file?path=people.csv&rows=1", "/records/finished?values=1", "/runs/none"]
+    found = ["/file?path=people.csv&rows=1", "/records/finished?values=1", "/runs/none",
+             "/neighbours/finished?row=7", "/neighbours/finished?row=8&values=1"]  # fmt: skip
     found += ["/levels?path=people.csv&edit=region", "/levels?path=people.csv&edit=work"]
     found += [f"/run?path=people.csv&kind={kind}" for kind in KINDS]
     for route in guard._app.routes:  # type: ignore[attr-defined]  # of the application inside

@@ -9,10 +9,15 @@ import shutil
 import stat
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import unikat
+from unikat.data import CellTable, Key
+from unikat.data.held import hold
 from unikat.errors import OutputError, SpecError
+from unikat.jobs.files import RunRows
 from unikat.report.folders.records_listed import PAGE, Wanted, export_records, list_records
 from unikat.web.app import make_app
 from unikat.web.folder import Folder
@@ -49,7 +54,7 @@ def bench(made: Path, tmp_path: Path) -> Client:
 
 
 def rows_of(page: str) -> list[int]:
-    return [int(row.replace(",", "")) for row in re.findall(r"Row </span>([\d,]+)</th>", page)]
+    return [int(row) for row in re.findall(r"/neighbours/run\?row=(\d+)", page)]
 
 
 def test_the_list_is_that_of_the_file_for_spreadsheets(made: Path) -> None:
@@ -131,7 +136,7 @@ def test_values_are_shown_when_asked_for_and_that_is_written_down(bench: Client)
     assert not log.exists()
     page = bench.ask("/records/run?values=1&sort=row&order=up").text
     row = rows_of(page)[3]
-    line = re.search(rf"Row </span>{row}</th>.*?</tr>", page)
+    line = re.search(rf">{row}</a></th>.*?</tr>", page)
     assert line is not None
     shown = re.findall(r'class="value" data-name="\w+">([^<]*)<', line[0])
     assert ",".join(shown) == LINES[row - 1].strip()
@@ -186,3 +191,74 @@ def test_what_is_listed_is_saved_without_values(bench: Client, made: Path) -> No
     reads, _ = make_app(bench.bench.folder, bench.access, read_only=True)
     committee = Client(reads, bench.access, bench.bench)
     assert committee.ask("/records-file/run").status_code == 404
+
+
+def test_neighbours_are_the_records_that_differ_in_one_key() -> None:
+    rng = np.random.default_rng(1)
+    names, kept = ["A", "B", "C", "D"], rng.random(150) < 0.8
+    keys = [Key.of_size(name, size) for name, size in zip(names, (3, 4, 2, 5), strict=True)]
+    codes = rng.integers(-1, [key.n_levels for key in keys], (150, 4))
+    table = CellTable.from_codes(codes[kept], keys, population_size=1000)
+    row_cell = np.full(150, -1, np.int32)
+    row_cell[kept] = table.record_cell
+    rows = RunRows(held=hold(pd.DataFrame(codes, columns=names), names), table=table,
+                   row_cell=row_cell)  # fmt: skip
+    lines = [tuple(line) if here else None for line, here in zip(codes.tolist(), kept, strict=True)]
+    for row in np.flatnonzero(kept)[:40].tolist():
+        own = lines[row]
+        near: dict[str, list[object]] = {name: [] for name in names}
+        for line in filter(None, lines):
+            differs = [name for name, a, b in zip(names, line, own, strict=True) if a != b]
+            if len(differs) == 1:
+                near[differs[0]].append(line)
+        found = rows.neighbours(row + 1)
+        assert found.n_same == lines.count(own)
+        assert {one.key: (one.n_records, one.n_levels) for one in found.by_key} == {
+            name: (len(some), len(set(some))) for name, some in near.items()
+        }
+        without = [one.n_without for one in found.by_key]
+        assert without == sorted(without, reverse=True)
+        assert without[0] == found.n_same + max(map(len, near.values()))
+        listed = {(one.key, one.row - 1, one.n_records) for one in found.listed}
+        assert listed == {
+            (name, lines.index(line), lines.count(line)) for name in names for line in near[name]
+        }
+        only = rows.neighbours(row + 1, names[0], most=1)
+        assert (only.n_listed, len(only.listed)) == (len(set(near["A"])), bool(near["A"]))
+    for wrong in (0, 151, int(np.flatnonzero(~kept)[0]) + 1):
+        with pytest.raises(SpecError, match="no such record"):
+            rows.neighbours(wrong)
+    with pytest.raises(SpecError, match="no such key"):
+        rows.neighbours(row + 1, "<b>")
+
+
+def test_neighbours_are_browsed_without_values(bench: Client) -> None:
+    root = bench.bench.folder.root
+    row = rows_of(bench.ask("/records/run").text)[0]
+    page = bench.ask(f"/neighbours/run?row={row}")
+    assert page.status_code == 200
+    assert 'class="value"' not in page.text
+    assert not (root / "run/values-shown.log").exists()
+    # Of records that are not unique, too, which have no risk.
+    for further in (*rows_of(page.text)[:3], *range(1, 12)):
+        assert bench.ask(f"/neighbours/run?row={further}").status_code == 200
+    shown = bench.ask(f"/neighbours/run?row={row}&values=1").text
+    own = dict(
+        re.findall(
+            r"<tr><th scope=.row.>(?:<a[^>]*>)?(\w+)<.*?data-name=.Value. class=.value.>([^<]*)<",
+            shown,
+        )
+    )
+    assert ",".join(own[name] for name in HEAD.strip().split(",")) == LINES[row - 1].strip()
+    assert (root / "run/values-shown.log").read_text().count("\n") == 1
+    for wrong in ("", "?row=0", "?row=x", "?row=201", f"?row={row}&key=%3Cb%3E"):
+        refused = bench.ask(f"/neighbours/run{wrong}")
+        assert refused.status_code == 422
+        assert "<b>" not in refused.text
+    assert bench.ask("/neighbours/none?row=1").status_code == 404
+    assert bench.ask("/neighbours/..%2F..?row=1").status_code == 404
+    (root / "people.csv").write_text(HEAD + "".join(LINES[::-1]))
+    assert "has changed since this run" in bench.ask(f"/neighbours/run?row={row}").text
+    reads, _ = make_app(bench.bench.folder, bench.access, read_only=True)
+    committee = Client(reads, bench.access, bench.bench)
+    assert committee.ask(f"/neighbours/run?row={row}").status_code == 404

@@ -18,7 +18,8 @@ PAGES = ["/", "/files", "/file?path=survey.csv", "/keys?path=survey.csv", "/run?
          "/states?path=survey.csv",
          "/levels?path=survey.csv&edit=region",
          "/run?path=survey.csv&kind=protect", "/run?path=survey.csv&kind=evaluate", "/runs",
-         "/beside?one=x&other=y", "/asked/x", "/records/x", "/find?name=survey.csv", "/events/x",
+         "/beside?one=x&other=y", "/asked/x", "/records/x", "/neighbours/x?row=1",
+         "/find?name=survey.csv", "/events/x",
          "/report/x", "/download/x", "/static/htmx.min.js", "/static/workbench.css",
          "/no-such-page"]  # fmt: skip
 

@@ -124,6 +124,7 @@ def _routes() -> list[Route]:
         Route("/events/{id:path}", run.events),
         Route("/report/{id:path}", run.report),
         Route("/records/{id:path}", records.show),
+        Route("/neighbours/{id:path}", records.neighbours),
         Route("/records-file/{id:path}", records.export),
         Route("/download/{id:path}", run.download),
         Route("/what-if/{id:path}", what_if.show),

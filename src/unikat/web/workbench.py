@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from unikat.data.held import Held
     from unikat.data.profile import Profile
     from unikat.jobs.column_preview import ColumnsSeen
+    from unikat.jobs.files import RunRows
     from unikat.jobs.levels import EditedKey
     from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.base import Spec
@@ -414,20 +415,20 @@ class Workbench:
             ),
         )
 
-    def key_values(self, folder: Path) -> Held:
-        """Return the columns of the keys of a finished run, held in memory.
+    def run_rows(self, folder: Path) -> RunRows:
+        """Return the rows of the file of a finished run, held in memory.
 
         Raises
         ------
         UnikatError
             If its file cannot be read, or has changed.
         """
-        from unikat.jobs.files import key_values
+        from unikat.jobs.files import run_rows
         from unikat.report.folders.outputs import RESULT
 
         file = self.folder.resolve(self.runs.asked(self.folder.relative(folder))[0])
         return self._columns.get(
-            (_stamp(file), _stamp(folder / RESULT)), lambda: key_values(folder, self.folder.root)
+            (_stamp(file), _stamp(folder / RESULT)), lambda: run_rows(folder, self.folder.root)
         )
 
     def page(self, name: str, context: Any, status: int = 200) -> Response:

@@ -21,7 +21,7 @@ from unikat.web.pages.plan_parts import OtherColumnsPart, PlanPictures
 from unikat.web.pages.plans import Beside, Frontier
 from unikat.web.pages.policy import PolicyPage, Preview
 from unikat.web.pages.problem import ProblemPage
-from unikat.web.pages.records import Records, RecordsPage
+from unikat.web.pages.records import NeighboursPage, Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
 from unikat.web.pages.start import Command, Foreseen, StartPage
@@ -52,6 +52,7 @@ PAGES = [
     ("problem.html.j2", ProblemPage),
     ("progress.html.j2", Progress),
     ("records.html.j2", RecordsPage),
+    ("neighbours.html.j2", NeighboursPage),
     ("result.html.j2", ResultPage),
     ("roles.html.j2", Roles),
     ("running.html.j2", ProgressPage),

@@ -151,8 +151,15 @@ def order_digest(
 
     The fingerprint of a run does not depend on the order of the records.
     """
-    cells = _rows(table, handled)[0] if households is None else _of_households(table, households)
+    cells = row_cells(table, handled, households)
     return hashlib.sha256(np.ascontiguousarray(cells, dtype="<i4").data).hexdigest()
+
+
+def row_cells(
+    table: CellTable, handled: Handled | None, households: HouseholdSample | None
+) -> Int32:
+    """Cell of every row of the file, or that of its household; -1 if it was left out."""
+    return _rows(table, handled)[0] if households is None else _of_households(table, households)
 
 
 def _of_households(table: CellTable, sample: HouseholdSample) -> Int32:

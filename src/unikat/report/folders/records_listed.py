@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
@@ -173,6 +173,24 @@ def list_records(path: Path, wanted: Wanted) -> ListedRecords:
         keys=tuple(sorted(str(key) for (key,) in keys if key is not None)),
         shown=asked.shown,
     )
+
+
+def records_of_rows(path: Path, rows: Collection[int]) -> dict[int, Listed]:
+    """Read some records by the numbers of their rows; those that have a risk.
+
+    Raises
+    ------
+    OutputError
+        If it is no file of records.
+    """
+    if not rows:
+        return {}
+    asked = _Query.of(path, Wanted())
+    with session([path], name=path.name) as connection:
+        found = connection.execute(
+            f"{asked.select} WHERE {asked.where()} AND row IN ({', '.join(map(str, rows))})"
+        ).fetchall()
+    return {one.row: one for one in map(_listed, found)}
 
 
 def export_records(path: Path, wanted: Wanted) -> str:

@@ -18,7 +18,8 @@ from unikat.web.runs import Run
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
-    from unikat.report.folders.records_listed import ListedRecords, Wanted
+    from unikat.jobs.files import Neighbours
+    from unikat.report.folders.records_listed import Listed, ListedRecords, Wanted
 
 LOG = "values-shown.log"
 """File in the folder of a run that says when values of its records were shown."""
@@ -32,6 +33,8 @@ class Records:
     """Of this list, without what is asked for."""
     file: str
     """Of the same as a file."""
+    near: str
+    """Of the neighbours of a record."""
     query: Mapping[str, str]
     """What is asked for, without the number of the page."""
     found: ListedRecords | None
@@ -55,6 +58,30 @@ class RecordsPage(Records):
     run: Run
 
 
+@dataclass(frozen=True, kw_only=True)
+class NeighboursPage:
+    """The context of `neighbours.html.j2`: what differs from a record in one key."""
+
+    title: str
+    nav: Nav
+    run: Run
+    row: int
+    address: str
+    """Of the list of records, without what is asked for."""
+    here: str
+    """Of this page, likewise."""
+    query: Mapping[str, str]
+    record: Listed | None
+    found: Neighbours | None
+    """None if what is asked for cannot be."""
+    risks: Mapping[int, Listed]
+    """Of the neighbours, by row."""
+    values: Mapping[int, Mapping[str, str]]
+    """Values of the keys by row; empty unless they were asked for."""
+    log: str
+    problem: str
+
+
 def show(request: Request) -> Response:
     """Show the records at risk, or the part of the page that lists them."""
     bench, id = workbench_of(request), request.path_params["id"]
@@ -70,6 +97,53 @@ def show(request: Request) -> Response:
     fields = {name: getattr(listed, name) for name in Records.__dataclass_fields__}
     page = RecordsPage(title=f"Records at risk of {id}", nav=nav, run=run, **fields)
     return bench.page("records.html.j2", page, status)
+
+
+def neighbours(request: Request) -> Response:
+    """Show which records differ from one in a single key, and so which key makes it rare."""
+    from unikat.report.folders.records_listed import records_of_rows
+
+    bench, id = workbench_of(request), request.path_params["id"]
+    place = bench.folder.resolve(id)
+    path = records_of(place)
+    if path is None:
+        raise NotInFolderError("This run has no file of records, or has not ended.")
+    asked = {name: value.strip() for name, value in request.query_params.items() if value.strip()}
+    row, found, problem, status = 0, None, "", 200
+    risks: Mapping[int, Listed] = {}
+    values: dict[int, Mapping[str, str]] = {}
+    try:
+        row = _wanted(asked).row or 0
+        rows = bench.run_rows(place)
+        found = rows.neighbours(row, asked.get("key", ""))
+        numbers = [row, *(one.row for one in found.listed)]
+        risks = records_of_rows(path, numbers)
+        if asked.get("values"):
+            # Nothing is shown that was not written down before.
+            _log(place, id, len(numbers))
+            texts = rows.held.texts([number - 1 for number in numbers])
+            pairs = zip(numbers, texts, strict=True)
+            values = {
+                number: dict(zip(rows.held.columns, line, strict=True)) for number, line in pairs
+            }
+    except UnikatError as error:
+        found, problem, status = None, str(error), status_of(error)
+    page = NeighboursPage(
+        title=f"Neighbours of row {row:,}" if row else "Neighbours of a record",
+        nav=Nav(here="runs", path=bench.runs.asked(id)[0]),
+        run=bench.runs.get(id),
+        row=row,
+        address=bench.pages.at(f"/records/{id}"),
+        here=bench.pages.at(f"/neighbours/{id}"),
+        query={name: asked[name] for name in ("row", "key", "values") if name in asked},
+        record=risks.get(row),
+        found=found,
+        risks=risks,
+        values=values,
+        log=LOG,
+        problem=problem,
+    )
+    return bench.page("neighbours.html.j2", page, status)
 
 
 def export(request: Request) -> Response:
@@ -104,7 +178,7 @@ def _listed(
         wanted = _wanted(asked)
         found, page = list_records(path, wanted), wanted.page
         if asked.get("values") and found.records:
-            held = bench.key_values(place)
+            held = bench.run_rows(place).held
             # Nothing is shown that was not written down before.
             _log(place, id, len(found.records))
             names = held.columns
@@ -115,6 +189,7 @@ def _listed(
     return Records(
         address=bench.pages.at(f"/records/{id}"),
         file=bench.pages.at(f"/records-file/{id}"),
+        near=bench.pages.at(f"/neighbours/{id}"),
         query={name: asked[name] for name in known if name in asked},
         found=found,
         page=page,
