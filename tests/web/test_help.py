@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from unikat.report.text.glossary import glossary
+from unikat.report.text.language import DEFAULT, catalogue
 from unikat.web.app import make_app
 from unikat.web.folder import Folder
+from unikat.web.pages.template import environment
 from unikat.web.security import Access
 from unikat.web.workbench import TOWN
 from web_client import PORT, Client
@@ -24,6 +27,22 @@ def test_the_glossary_has_every_term_and_pages_lead_to_it(client: Client) -> Non
     keys = client.ask("/keys?path=survey.csv").text
     assert f'{client.access.base}/glossary#term-key-variable"' in keys
     assert 'title="A variable that somebody outside could know' in keys
+
+
+def test_each_page_says_what_it_is_for() -> None:
+    made = environment()
+    said = set()
+    for name in made.list_templates():
+        assert made.loader is not None
+        source = made.loader.get_source(made, name)[0]
+        calls = re.findall(r'<h1>.*</h1>\n\{\{ about\("([^"]+)"(.*)\) \}\}', source)
+        # What did not work says itself what to do.
+        if 'extends "layout.html.j2"' in source and name != "problem.html.j2":
+            assert len(calls) == 1, name
+        for page, terms in calls:
+            said.add(f"workbench.page.{page}")
+            assert set(re.findall(r'"([^"]+)"', terms)) <= set(glossary()), name
+    assert said == {code for code in catalogue(DEFAULT) if code.startswith("workbench.page.")}
 
 
 def test_a_committee_reads_the_glossary_and_makes_no_town(folder: Path) -> None:

@@ -15,6 +15,7 @@ from unikat.errors import on_page
 from unikat.report.pages import colours
 from unikat.report.text.glossary import anchor_of, glossary
 from unikat.report.text.numbers import counted, number, percent
+from unikat.report.text.words import say
 from unikat.spec.network import NETWORK
 from unikat.web.drafts import flag_of
 from unikat.web.pages.pictures import (
@@ -40,6 +41,7 @@ class Pages:
         self._environment = environment()
         self._environment.globals["at"] = self.at
         self._environment.globals["term"] = self.term
+        self._environment.globals["about"] = self.about
         self._environment.globals["read_only"] = read_only
 
     def at(self, path: str, /, **query: str) -> str:
@@ -54,6 +56,12 @@ class Pages:
         return Markup('<a class="term" href="{}" title="{}">{}</a>').format(
             address, one.text, words or name
         )
+
+    def about(self, page: str, *terms: str) -> Markup:
+        """Say what a page is for, and lead to the terms that one has to know on it."""
+        see = Markup(", ").join(map(self.term, terms))
+        further = Markup(' <span class="see">Terms: {}.</span>').format(see) if terms else ""
+        return Markup('<p class="about">{}{}</p>').format(say(f"workbench.page.{page}"), further)
 
     def fill(self, name: str, context: Any) -> str:
         """Render a page from a dataclass: a template may use its fields, and what all share."""
@@ -74,6 +82,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {
+        "about": lambda page, *_: say(f"workbench.page.{page}"),
         "anchor_of": anchor_of,
         "at": lambda path, /, **_: path,
         "band_bars": band_bars,
