@@ -323,6 +323,7 @@ for _lead, _others in {
     ".interval; the draws are in .to_arviz() of the answer": "sd std var quantile",
     ".tau1.rhat": "rhat r_hat ess",
     ".converged and .plot.chains()": "diagnostics",
+    ".result.fitted_model": "model model_name",
     ".to_arviz()": "idata posterior trace inference_data",
     ".to_frame()": "to_dataframe to_pandas df",
     ".to_html() or .save(folder)": "report html plot figures show",
@@ -350,6 +351,24 @@ class Leading:
             lead = f" Write {ways[0]}." if ways else suggest(name, have)
             named = f"{kind.__name__} has no {brief(name)!r}."
             raise AttributeError(f"{named}{lead} It has {', '.join(have)}.")
+
+        def __getitem__(self, name):
+            ways = ["frames", "records", "table", "to_frame", "interval"]
+            if isinstance(name, str) and not name.startswith("_"):
+                getattr(self, name)  # says what to write where there is none
+                ways = [name]
+            leads = " or ".join(f".{one}" for one in ways if hasattr(self, one))
+            raise TypeError(f"{type(self).__name__} has no parts by number or name: write {leads}.")
+
+        def __float__(self):
+            have = [
+                one
+                for one in ("mean", "median", "interval", "tau1.mean")
+                if hasattr(type(self), one.partition(".")[0]) or one in self.__dict__
+            ]
+            raise TypeError(
+                f"{type(self).__name__} is no single number: write .{' or .'.join(have)}."
+            )
 
 
 def setting(place: str, value: str | bool = "VALUE") -> str:
@@ -446,6 +465,8 @@ def all_problems(
             # It may be a code that records hold: its value is not told.
             lines.append(_told(path, problem))
     if len(problems) == 1:
+        if where.endswith(".toml") and spoken and path in spoken.values():
+            where = "An option"  # and not the file that it goes over
         return f"{where} is not valid: {lines[0]}"
     if len(problems) > len(lines):
         lines.append(f"... and {len(problems) - len(lines):,} more.")

@@ -159,6 +159,30 @@ def test_a_code_for_who_was_not_asked_is_no_missing_value(
     assert missing == {"education": ["9"], **({"work": ["-1"]} if planted else {})}
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_age_below_zero_is_that_of_babies_or_of_who_refused(
+    homes: pd.DataFrame, capsys: Any, refused: bool
+) -> None:
+    child = homes["age"] < 15
+    homes["work"] = np.where(child, -1, np.random.default_rng(3).integers(1, 6, len(homes)))
+    homes.loc[homes.index[child][:2], "age"] = 0
+    homes.loc[homes.index[~child if refused else child][2:5], "age"] = -1
+    homes.to_csv("homes.csv", index=False)
+    assert main(["start", "homes.csv", "--for", "synthetic", "--yes"]) == 0
+    assert ("age: -1 is taken as a value" in capsys.readouterr().err) is not refused
+    assert ("age" in written("synthesis.toml")["data"]["missing_values"]) is refused
+
+
+def test_an_option_over_a_specification_is_what_is_wrong(capsys: Any) -> None:
+    assert main(["start", "homes.csv", "--for", "synthetic", "--yes"]) == 0
+    capsys.readouterr()
+    for wrong in (["--datasets", "0"], ["--datasets", "1", "--share", "share(all same age)"]):
+        assert main(["synthesize", "synthesis.toml", *wrong, "--out", "run"]) == 1
+        said = capsys.readouterr().err
+        assert "synthesis.toml" not in said
+        assert "--datasets" in said
+
+
 def test_a_look_for_rules_that_finds_none_says_so(homes: pd.DataFrame, capsys: Any) -> None:
     generator = np.random.default_rng(4)
     pd.DataFrame({f"k{n}": generator.integers(0, 3, 300) for n in range(3)}).to_csv("one.csv")

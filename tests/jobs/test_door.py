@@ -32,6 +32,8 @@ from unikat.models.auto import Auto
 from unikat.models.catalogue import MODELS
 from unikat.models.named import build_model
 from unikat.report.folders import assessment as results
+from unikat.report.text import comparison as words_of_comparison
+from unikat.report.text import track_record
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.from_options import specify
 from unikat.spec.kinds import KINDS
@@ -402,6 +404,35 @@ def test_a_name_that_an_answer_has_not_leads_on(answers: dict[str, Any]) -> None
     broken = object.__new__(type(found))
     with pytest.raises(AttributeError, match="has no 'summary'"):
         broken.tau1  # noqa: B018
+
+
+def test_what_is_no_part_of_an_answer_leads_on(answers: dict[str, Any]) -> None:
+    found = answers["assess"]
+    for wrong, kind, lead in (
+        (lambda: found["model"], AttributeError, ".result.fitted_model"),
+        (lambda: found["tau1"], TypeError, "write .tau1."),
+        (lambda: answers["synthesize"][0], TypeError, ".frames"),
+        (lambda: float(found.tau1), TypeError, ".mean or .median"),
+        (lambda: found.what_if(age="width(2)"), unikat.SpecError, ".what_if({'age': 'width(2)'})"),
+        (lambda: found.what_if(), unikat.SpecError, ".what_if({"),
+    ):
+        with pytest.raises(kind) as caught:
+            wrong()
+        assert lead in str(caught.value)
+
+
+def test_intervals_that_a_page_does_not_show_are_not_in_the_summary(
+    answers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = answers["compare"].summary
+    for unreliable in (False, True):
+        record = SimpleNamespace(unreliable=unreliable, model="m", trials=None)
+        with monkeypatch.context() as patch:
+            patch.setattr(track_record, "of_compared", lambda *_, found=record: found)
+            patch.setattr(words_of_comparison, "unreliable", lambda _: "")
+            shown = words_of_comparison.explained(facts)()
+        assert shown["tau1"].notna().all()
+        assert shown[["tau1_lower", "tau2_upper"]].isna().all(axis=None) == unreliable
 
 
 def test_an_attack_takes_a_synthesis_of_households() -> None:

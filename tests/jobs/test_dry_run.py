@@ -16,6 +16,7 @@ import pytest
 
 import unikat
 from unikat.cli.main import main
+from unikat.datasets import simulate_town
 from unikat.errors import UnikatError
 from unikat.files.folder import owned
 from unikat.inference import schedule
@@ -441,6 +442,19 @@ def test_a_synthesis_makes_the_fit_that_was_told(
     assert (fit.fewest_sweeps, fit.max_sweeps) == (made.n_sweeps, 5000 // fit.thin * fit.thin)
     assert (told.n_records, told.n_units) == (240, None)
     assert "population" not in "\n".join(lines(told))
+
+
+def test_households_are_called_so_and_their_head_is_looked_for() -> None:
+    town = simulate_town(150, households=True)
+    given = {
+        "keys": "relation,age,sex", "household": "household", "chains": 2, "workers": 1,
+        "max_sweeps": 20,
+    }  # fmt: skip
+    told = unikat.dry_run(unikat.synthesize, town, **given)
+    said = "\n".join(lines(told))
+    assert told.unit == "household"
+    assert f"{told.n_records} households" in said
+    assert "records" not in said.partition("distinct")[0]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_results_combine_an_estimand():
         (["--keys", KEYS, "--replace", "income"], "no key"),
         (["--keys", "sex,education", "--replace", "sex,education"], "all keys"),
         (["--keys", KEYS, "--model", "loglinear"], "records cannot be drawn"),
-        (["--keys", KEYS, "--datasets", "1"], "--datasets"),
+        (["--keys", KEYS, "--datasets", "0"], "--datasets"),
         (["--keys", KEYS, "--method", "flat"], "households"),
         (["--keys", KEYS, "--share", "share(sex == 'f')"], "households"),
         (["--keys", KEYS, "--model", "households"], "--household"),
@@ -148,6 +148,15 @@ def test_bad_options_get_one_message(tmp_path, capsys, options, words):
     assert words in said
     assert "Traceback" not in said
     assert not out.exists()
+
+
+def test_one_file_is_made_and_is_attacked():
+    made = unikat.synthesize(people(), keys=KEYS, datasets=1, chains=2, max_sweeps=60, workers=1)
+    assert [len(frame) for frame in made.frames] == [len(people())]
+    assert made.summary.sentences["files"].startswith("1 synthetic file, with")
+    assert len(unikat.attack(people(), made, attacks=20).to_frame())
+    with pytest.raises(unikat.SpecError, match="at least two"):
+        made.combine(lambda frame: (1.0, 1.0))
 
 
 def test_an_interrupted_run_keeps_its_chains_and_goes_on(tmp_path, capsys, monkeypatch):

@@ -110,7 +110,12 @@ def test_every_file_that_is_named_is_read_before_the_run(client: Client, town: P
     assert registry.status_code == 422
     assert "has no column &#39;age&#39;" in registry.text
     homes = form | {"unit": "households", "population_size": "", "household:1": "hid"}
-    assert "number of households in the population is needed" in client.post("/keys", homes).text
+    # A synthesis needs no size.
+    assert client.post("/keys", homes).status_code == 303
+    page = client.ask("/run?path=town.csv").text
+    assert "80 households of 240 persons" in page
+    assert "No population size yet" in page
+    assert client.post("/keys", homes | {"rules": "no rule"}).status_code == 422
     assert client.post("/keys", homes | {"population_households": "900"}).status_code == 303
     page = client.ask("/run?path=town.csv").text
     assert "80 households of 240 persons" in page

@@ -129,6 +129,8 @@ def _answer(
                 f"   {column}: {code} is taken as a value, not as missing: nearly all of a group "
                 f"that {by} tells have it, so they were not asked."
             )
+        for column, code in found.below_zero:
+            tell(f"   {column}: {code} is taken as a value: all who have it are as those with 0.")
     if number is None:
         if name == "population_size":
             raise SpecError(

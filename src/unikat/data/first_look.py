@@ -7,7 +7,7 @@ only of codes that may mean missing and of the head of a household.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -94,9 +94,11 @@ class FirstLook:
         """Codes that may mean missing, by column: texts that say so, and numbers apart.
 
         A negative code counts where all other values are not negative; 9, 99 or 999 where no
-        other value is even half as large. A code that says who was not asked is none.
+        other value is even half as large. A code that says who was not asked is none, nor is -1 as
+        the age of babies.
         """
-        asked = {name: [one for one in codes if (name, one) not in self.not_asked]
+        asked = {name: [one for one in codes
+                        if (name, one) not in {*self.not_asked, *self.below_zero}]
                  for name, codes in self._missing.items()}  # fmt: skip
         return {name: tuple(codes) for name, codes in asked.items() if codes}
 
@@ -110,6 +112,25 @@ class FirstLook:
         told = {(name, code): self._told_by(name, code)
                 for name, codes in self._missing.items() for code in codes}  # fmt: skip
         return {one: by for one, by in told.items() if by}
+
+    @cached_property
+    def below_zero(self) -> tuple[tuple[str, str], ...]:
+        """Columns and their code -1 that goes on below 0: ages of babies, not born at the date.
+
+        All who have it were not asked what the column tells of the youngest (`not_asked`), as who
+        has a 0. Who refused an age is of any.
+        """
+        found = []
+        for (other, code), name in self.not_asked.items():
+            asked = [_written(one) for one in self._values[other]].index(code)
+            values = [_written(one) for one in self._values[name]]
+            if "-1" not in self._missing.get(name, ()) or "0" not in values:
+                continue
+            like = [self._codes[other][self._codes[name] == values.index(one)] == asked
+                    for one in ("-1", "0")]  # fmt: skip
+            if all(one.all() for one in like):
+                found.append((name, "-1"))
+        return tuple(dict.fromkeys(found))
 
     def _told_by(self, name: str, code: str) -> str:
         """Name the column that tells who has a code; empty if none does."""
@@ -171,18 +192,16 @@ class FirstLook:
         """
         homes = self._homes(household)
         best: tuple[float, Head] | None = None
-        several = np.bincount(homes)[homes] > 1
-        n_several = len(np.unique(homes[several]))
         for name in self._candidates(household):
             codes, values = self._codes[name], self._values[name]
-            if not 2 <= len(values) <= MOST_LEVELS or _all_differ(homes, codes) or not n_several:
+            if not 2 <= len(values) <= MOST_LEVELS or _all_differ(homes, codes):
                 continue
-            for code, value in enumerate(values):
-                heads = np.bincount(homes[codes == code], minlength=int(homes.max()) + 1)
-                share = np.count_nonzero(heads[np.unique(homes[several])] == 1) / n_several
-                if share >= LEAST_HEADS and (best is None or share > best[0]):
-                    rule = f"{_name(name)} == {_literal(value)}"
-                    best = share, Head(name, rule, int(np.count_nonzero(heads != 1)))
+            for code, share, n_without in of_one_member(homes, codes, len(values)):
+                if best is None or share > best[0]:
+                    best = (
+                        share,
+                        Head(name, f"{_name(name)} == {_literal(values[code])}", n_without),
+                    )
         return None if best is None else best[1]
 
     def shared(self, household: Sequence[str]) -> tuple[str, ...]:
@@ -242,6 +261,41 @@ class FirstLook:
     def _candidates(self, household: Sequence[str]) -> list[str]:
         return [name for name, values in self._values.items()
                 if name not in household and len(values) > 1]  # fmt: skip
+
+
+def of_one_member(
+    homes: Int32 | Int64, codes: Int32, n_values: int
+) -> Iterator[tuple[int, float, int]]:
+    """Yield the values that exactly one member of most households of two or more has.
+
+    Parameters
+    ----------
+    homes
+        (n_persons,) number of the household.
+    codes
+        (n_persons,) code of the value; negative where it is missing.
+    n_values
+        Values of the column.
+
+    Yields
+    ------
+    tuple
+        Code; share of these households; and the number of all households in which nobody has the
+        value, or several.
+
+    Examples
+    --------
+    >>> list(of_one_member(np.array([0, 0, 1, 1, 2]), np.array([0, 1, 0, 1, 1]), 2))
+    [(0, 1.0, 1), (1, 1.0, 0)]
+    """
+    several = np.bincount(homes) > 1
+    if not several.any():
+        return
+    for code in range(n_values):
+        heads = np.bincount(homes[codes == code], minlength=len(several))
+        share = float((heads[several] == 1).mean())
+        if share >= LEAST_HEADS:
+            yield code, share, int(np.count_nonzero(heads != 1))
 
 
 @interruptible

@@ -272,7 +272,9 @@ class Assessment(Outcome):
         """Figures."""
         return Plots(_result=self.result, _traces=self._traces)
 
-    def what_if(self, recoding: Mapping[str, Rule], level: float | None = None) -> RiskEstimate:
+    def what_if(
+        self, recoding: Mapping[str, Rule] | None = None, level: float | None = None, **keys: Rule
+    ) -> RiskEstimate:
         """Estimate the risk of the file with recoded keys, without another fit.
 
         States of the fit give the probabilities of coarser keys. The first call keeps some of them,
@@ -287,6 +289,8 @@ class Assessment(Outcome):
             levels to groups; a list of lists of levels; or None: the key is left out.
         level
             Probability of the intervals, between 0 and 1; None: that of the assessment.
+        **keys
+            None: a key may have the name of an argument, so the recoding is a mapping.
 
         Returns
         -------
@@ -311,6 +315,9 @@ class Assessment(Outcome):
         >>> result.tau1.mean, result.what_if({"AGE": "width(10)"}).tau1.mean
         (2.0, 0.0)
         """
+        if recoding is None or keys:
+            example = keys or {"AGE": "width(10)"}
+            raise SpecError(f"A recoding is a mapping of keys to rules: .what_if({example!r}).")
         return self._posterior.what_if(recoding, self.result.tau1.level if level is None else level)
 
     def judge(self, limit: str, recoding: Mapping[str, Rule] | None = None) -> Judged:

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, ParamSpec
 
 from unikat.data.table import CellTable
+from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.inference.trial import SLOWER
@@ -356,6 +357,7 @@ def _dry_run(job: Job[Any], told: Told, seconds_to_read: float) -> DryRun:
     return DryRun(
         command=command,
         data=spec.data.name,
+        unit=(RECORD if table.layout is None else HOUSEHOLD).one,
         n_records=table.n_records,
         n_units=table.population_size,
         n_cells=table.n_cells,

@@ -10,6 +10,7 @@ import numpy as np
 
 from unikat._typing import Int32
 from unikat.data import CellTable, Design
+from unikat.data.first_look import of_one_member
 from unikat.data.grouping import (
     Grouping,
     HouseholdSample,
@@ -125,6 +126,8 @@ def read_households(
     persons = microdata.tabulate()
     if asked.path is None:
         _note_shared(persons, of_record, grouping.household_keys, watcher)
+    if asked.head is None and isinstance(spec, SynthesisSpec):
+        _note_head(persons, of_record, watcher)
     head = None
     if asked.head is not None:
         head = holds(asked.head, persons.keys, persons.cells, HEAD)[persons.record_cell]
@@ -171,6 +174,28 @@ def _note_shared(
             "in which they may differ. unikat start FILE --for synthetic proposes it, and who "
             "the head is."
         )
+
+
+def _note_head(persons: CellTable, of_record: Int32, watcher: Watcher) -> None:
+    """Say which key tells who the head is where no rule does, and of how many households not."""
+    codes = persons.cells[persons.record_cell]
+    found = [
+        (share, -n_without, key.name)
+        for key, column in zip(persons.keys, codes.T, strict=True)
+        for _, share, n_without in of_one_member(of_record, column, key.n_levels)
+    ]
+    if not found:
+        return
+    share, n_without, name = max(found)
+    of_others = f"; in {counted(-n_without, 'household')} nobody has it, or several" * (
+        n_without < 0
+    )
+    watcher.note(
+        f"One value of {brief(name)} is that of exactly one member in {share:.0%} of the "
+        f"households of two or more, as a head's is{of_others}. No head is named, so synthetic "
+        f"households may have none or several. Name it: {option('head', f'{name} == VALUE')}. "
+        "unikat start FILE --for synthetic proposes the rule."
+    )
 
 
 def _design(

@@ -232,6 +232,12 @@ def load_and_check(spec: SynthesisSpec, inputs: Inputs, watcher: Watcher) -> Loa
     SpecError, DataError
         If an option or the data are wrong.
     """
+    if spec.datasets == 1 and spec.shares:
+        raise SpecError(
+            f"{option('datasets', 1)} with {option('share', spec.shares[0])}: the interval of a "
+            "probability within households needs how it differs between synthetic files, so at "
+            f"least two. Give {option('datasets', 2)}, or leave {option('share')} out."
+        )
     options = spec.model.options
     if spec.model.name == HOUSEHOLDS:
         # Comparators are the paper's.

@@ -74,9 +74,8 @@ class SynthesisSpec(Spec):
     keys: Keys = ()
     datasets: Annotated[
         Whole,
-        Option("N", "Synthetic files, at least 2.", first=True, form="run", label="Files to make"),
-    ] = Field(default=5, ge=2, le=1000)
-    """One alone has no variance between them."""
+        Option("N", "Synthetic files.", first=True, form="run", label="Files to make"),
+    ] = Field(default=5, ge=1, le=1000)
     replace: Annotated[
         Names,
         Option(

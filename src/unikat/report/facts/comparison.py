@@ -62,6 +62,8 @@ class ModelFacts(ModelRisk):
     held_out: HeldOutFacts | None
     uncertainty: Uncertainty = "posterior"
     """What its draws are draws of."""
+    interval_shown: bool = True
+    """Whether its intervals are shown; in trials those of such a model were unreliable if not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +125,7 @@ class ComparisonSummary(Overview):
         return [
             {
                 "model": one.model,
-                **estimated(tau1=one.tau1, tau2=one.tau2),
+                **estimated(shown=one.interval_shown, tau1=one.tau1, tau2=one.tau2),
                 "log_score_difference": None if one.held_out is None else one.held_out.difference,
                 "refuted": None if one.held_out is None else one.held_out.refuted,
                 "converged": one.converged,

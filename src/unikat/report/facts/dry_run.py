@@ -64,6 +64,8 @@ class DryRunFacts:
     """Of the run: `assess`."""
     data: str | None
     """Name of the file or table; None of a frame."""
+    unit: str
+    """Of which all numbers are: `record` or `household`."""
     n_records: int
     """Records, or households where they are the units; of an evaluation the population's units."""
     n_units: int | None

@@ -27,11 +27,11 @@ class Overview(ABC):
         """Return the rows; the first column is the index."""
 
 
-def estimated(**found: Summary | None) -> Mapping[str, float | None]:
-    """Return median and interval of each measure, as columns."""
+def estimated(*, shown: bool = True, **found: Summary | None) -> Mapping[str, float | None]:
+    """Return median and interval of each measure, as columns; an interval only if it is shown."""
     columns: dict[str, float | None] = {}
     for name, one in found.items():
         columns[name] = None if one is None else one.median
-        columns[f"{name}_lower"] = None if one is None else one.lower
-        columns[f"{name}_upper"] = None if one is None else one.upper
+        columns[f"{name}_lower"] = one.lower if one is not None and shown else None
+        columns[f"{name}_upper"] = one.upper if one is not None and shown else None
     return columns

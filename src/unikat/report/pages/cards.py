@@ -65,5 +65,7 @@ def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float) and value != round(value) and abs(value) < 100:
-        return f"{value:.3g}".replace("-", "−")
+        # An R-hat of 1.002 is not 1.
+        near = abs(value) < 10 and float(f"{value:.3g}") == round(value)
+        return f"{value:{'.3f' if near else '.3g'}}".replace("-", "−")
     return escape(visible(number(value) if isinstance(value, (int, float)) else str(value)))

@@ -43,8 +43,10 @@ MOST_NAMED = 3
 
 
 def explained(summary: ComparisonSummary) -> ComparisonSummary:
-    """Add the sentences, by name."""
-    return replace(summary, sentences=_sentences(summary))
+    """Add the sentences, by name, and which intervals are shown."""
+    sure = trusted(summary)
+    models = tuple(replace(one, interval_shown=one in sure) for one in summary.models)
+    return replace(summary, sentences=_sentences(summary), models=models)
 
 
 def _sentences(summary: ComparisonSummary) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.inference.progress import range_between
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, Span
 from unikat.report.text.columns import proposed_words
@@ -64,7 +65,8 @@ def _data(facts: DryRunFacts) -> str:
     name = "" if facts.data is None else f"{facts.data}: "
     what = "sample" if facts.n_units else "records"
     what = "population" if facts.command == "evaluate" else what
-    return say(f"dry_run.{what}", name=name, facts=facts, n_keys=len(facts.keys))
+    unit = HOUSEHOLD if facts.unit == HOUSEHOLD.one else RECORD
+    return say(f"dry_run.{what}", unit=unit, name=name, facts=facts, n_keys=len(facts.keys))
 
 
 def _missing(facts: DryRunFacts) -> str:

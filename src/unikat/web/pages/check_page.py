@@ -24,6 +24,11 @@ OF_VALUES = ("missing_values", "codebook")
 OF_SIZE = ("weights", "inclusion", "strata", "stratum_sizes", "relative_weights")
 """Options that tell the size of the population, likewise."""
 OF_READING = (*OF_VALUES, "missing", "zeros_conflict")
+TELL_SIZE = (*OF_SIZE, "population_size", "population_households", "margins", "registry")
+NO_SIZE = (
+    "No population size yet: an assessment needs it, on the page Keys; synthetic files, attacks "
+    "and checks do not."
+)
 MOST_SUGGESTED = 30
 
 
@@ -231,7 +236,13 @@ def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
         assert isinstance(spec, EvaluationSpec)
         return (as_population(spec),)
     if draft.kind.sized:
-        return read_all(_spec(bench, draft))
+        spec = _spec(bench, draft)
+        try:
+            return read_all(spec)
+        except UnikatError:
+            if not draft.keys or any(draft.values.get(name) for name in TELL_SIZE):
+                raise
+            return (*_read(bench, draft), NO_SIZE)
     # A check may take all its keys from its policy.
     return _read(bench, draft) if draft.keys else ()
 
@@ -244,7 +255,9 @@ def _read(bench: Workbench, draft: Draft) -> tuple[str, ...]:
     from unikat.spec.kinds import SYNTHESIZE
     from unikat.spec.synthesis import SynthesisSpec
 
-    part = _part(draft, OF_READING, keys=draft.keys, rules=draft.rules)
+    homes = draft.values.get("model") == HOUSEHOLDS
+    told = (*OF_READING, "model", *fields_on("keys", SYNTHESIZE)) if homes else OF_READING
+    part = _part(draft, told, keys=draft.keys, rules=draft.rules)
     part = replace(part, kind=SYNTHESIZE, values={"model": SIMPLEST} | dict(part.values))
     spec = part.asked(bench.folder.source(draft.path), bench.folder.root)
     assert isinstance(spec, SynthesisSpec)
