@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import html
+import re
+import shutil
 from pathlib import Path
 
+import pytest
+
+import unikat
+from unikat.files.toml import read_toml
 from unikat.spec.policy import Answers, Policy, template
-from web_client import Client
+from unikat.web.app import make_app
+from unikat.web.folder import Folder
+from unikat.web.security import Access
+from web_client import PORT, Client
 
 PART = {"HX-Request": "true"}
 FORM = {
@@ -35,6 +44,78 @@ def test_answers_become_a_policy_that_a_check_takes(client: Client, folder: Path
     assert "is there already" in again.text
     assert (folder / "policy.toml").read_text() == wanted
     assert 'value="policy-2.toml"' in client.ask("/policy?path=survey.csv").text
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a file, its check, and the file before protection."""
+    folder = tmp_path_factory.mktemp("certified")
+    (folder / "before.csv").write_text("age,sex\n" + "1,f\n2,m\n" * 20)
+    (folder / "survey.csv").write_text("age,sex\n" + "1,f\n1,m\n" * 20)
+    policy = {"scenario": [{"name": "neighbour", "keys": ["age", "sex"], "target": "k >= 3"}]}
+    unikat.check(
+        folder / "survey.csv", policy=policy, original=folder / "before.csv",
+        out=folder / "checked", progress=False,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def verifier(certified: Path, tmp_path: Path) -> Client:
+    """A workbench of a copy of that folder."""
+    shutil.copytree(certified, tmp_path / "data")
+    access = Access(port=PORT)
+    app, bench = make_app(Folder.of(tmp_path / "data"), access)
+    return Client(app, access, bench)
+
+
+ASKED = "/certificate?path=survey.csv"
+
+
+def test_a_file_is_held_against_its_certificate(verifier: Client) -> None:
+    folder = verifier.bench.folder.root
+    page = verifier.ask(ASKED).text
+    assert '<option value="checked/certificate.json">' in page
+    assert "Certified" not in page
+    certificate = f"{ASKED}&certificate=checked/certificate.json"
+    page = html.unescape(verifier.ask(certificate).text)
+    assert "Certified: the file meets" in page
+    assert "Not compared: original" in page
+    whole = html.unescape(verifier.ask(f"{certificate}&original=before.csv").text)
+    assert re.search(r"The same to the last byte [^<]*original", whole)
+    assert "Not compared" not in whole
+    salt = read_toml(folder / "checked/check.toml")["salt"]
+    assert salt not in whole
+    # One that was sent, without the folder of the check: its original cannot be compared.
+    (folder / "certificate-sent.json").write_bytes(
+        (folder / "checked/certificate.json").read_bytes()
+    )
+    assert 'value="certificate-sent.json"' in verifier.ask(ASKED).text
+    sent = f"{ASKED}&certificate=certificate-sent.json"
+    assert "Certified: the file meets" in html.unescape(verifier.ask(sent).text)
+    assert "needs its salt" in verifier.ask(f"{sent}&original=before.csv").text
+    (folder / "before.csv").write_text("age,sex\n2,f\n")
+    other = verifier.ask(f"{certificate}&original=before.csv")
+    assert other.status_code == 422
+    assert "is not the original" in other.text
+    assert "Certified" not in other.text
+    (folder / "survey.csv").write_text((folder / "survey.csv").read_text() + "1,f\n")
+    assert "is not the file of the certificate" in verifier.ask(certificate).text
+    (folder / "survey.csv").write_text("age,sex\n" + "1,f\n1,m\n" * 20)
+    with (folder / "checked/policy.toml").open("a") as file:
+        file.write("\n")
+    assert "is not the policy" in verifier.ask(certificate).text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["checked", "survey.csv", "none.json", "../x.json", "/etc/passwd", "checked/check.toml", "%00"],
+)
+def test_what_is_no_certificate_is_refused(verifier: Client, wrong: str) -> None:
+    answer = verifier.ask(f"{ASKED}&certificate={wrong}")
+    assert answer.status_code in (404, 422)
+    assert "Certified" not in answer.text
+    assert "root:" not in answer.text
 
 
 def test_the_public_signs_nothing_and_templates_stay_as_they_are(

@@ -15,6 +15,7 @@ from web_client import HOST, ORIGIN, PORT, Client
 
 PAGES = ["/", "/files", "/file?path=survey.csv", "/keys?path=survey.csv", "/run?path=survey.csv",
          "/columns?path=survey.csv", "/policy?path=survey.csv", "/glossary",
+         "/certificate?path=survey.csv&certificate=x",
          "/states?path=survey.csv",
          "/levels?path=survey.csv&edit=region",
          "/run?path=survey.csv&kind=protect", "/run?path=survey.csv&kind=evaluate", "/runs",

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from unikat.errors import UnikatError
 from unikat.web.folder import Folder
 from unikat.web.pages import (
+    certificate,
     columns,
     file,
     files,
@@ -108,6 +109,7 @@ def _routes() -> list[Route]:
         Route("/states", _with_form(states.submit), methods=["POST"]),
         Route("/policy", policy.show),
         Route("/policy", _with_form(policy.submit), methods=["POST"]),
+        Route("/certificate", certificate.show),
         Route("/run", start.show),
         Route("/run", _with_form(start.submit), methods=["POST"]),
         Route("/runs", runs.show),

@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 from jinja2 import Environment, meta, nodes
 
+from unikat.web.pages.certificate import CertificatePage
 from unikat.web.pages.check_page import Checked, Counts, Grouped, Missing, Population, Suggested
 from unikat.web.pages.columns import ColumnsPage, Roles
 from unikat.web.pages.file import FilePage
@@ -33,6 +34,7 @@ PAGES = [
     ("asked.html.j2", AskedPage),
     ("beside.html.j2", BesidePage),
     ("checked.html.j2", Checked),
+    ("certificate.html.j2", CertificatePage),
     ("columns.html.j2", ColumnsPage),
     ("command.html.j2", Command),
     ("counts.html.j2", Counts),
