@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -160,6 +161,18 @@ def test_merging_is_an_address_that_can_be_undone(asked: Client) -> None:
     assert done(asked, **flat, **{"name:0": "near"})["levels:region"] == ["found\n0,2 near"]
     # Other keys stay where they stand.
     assert done(asked, **flat, **{"key:age": "1"}, do="split:0")["key:age"] == ["1"]
+
+
+def test_who_goes_back_takes_the_groups_along(asked: Client) -> None:
+    """The links lie outside of what an edit changes, and lost every group that was made."""
+    merge = {"edit": "region", "tick": ["0", "2"], "name": "far", "do": "merge"}
+    part = asked.ask("/what-if-levels/kept", params=merge, headers={"HX-Request": "true"}).text
+    links = re.findall(r'<a id="(crumb|back)" href="([^"]*)" hx-swap-oob="true">', part)
+    assert [name for name, _ in links] == ["crumb", "back"]
+    for _, link in links:
+        assert parse_qs(urlsplit(unescape(link)).query)["levels:region"] == ["found\n0,2 far"]
+    whole = asked.ask("/what-if-levels/kept?edit=region").text
+    assert [whole.count(f'<a id="{name}" ') for name, _ in links] == [1, 1]
 
 
 def test_ordered_levels_are_bands_without_gaps(asked: Client) -> None:

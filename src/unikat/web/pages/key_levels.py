@@ -134,15 +134,10 @@ def show(request: Request) -> Response:
             for file in state.bench.folder.files(TREES)
             if file != state.id and PurePosixPath(file).parent in (here, PurePosixPath("."))
         ],
-    )
-    return edited(
-        request,
-        state,
-        host,
-        nav=Nav(here="keys", path=state.id),
-        back=state.bench.pages.at("/keys", path=state.id),
+        back=lambda now: now.bench.pages.at("/keys", path=now.id),
         back_to="Keys and design",
     )
+    return edited(request, state, host, nav=Nav(here="keys", path=state.id))
 
 
 def submit(request: Request) -> Response:

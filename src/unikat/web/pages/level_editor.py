@@ -111,6 +111,10 @@ class Host:
     explained: str
     numbers: Callable[[State, Question, bool], tuple[Markup, str]]
     """Makes the numbers of a question, and the most important of them."""
+    back: Callable[[State], str]
+    """Address of the page to go back to, which keeps what was done to the levels."""
+    back_to: str
+    """What that page is called."""
     files: Sequence[str] = ()
     """Files that may hold the tree of a key."""
 
@@ -171,6 +175,8 @@ class Editor:
     said: str
     numbers: Markup
     """With a part of a page: the numbers that belong to it."""
+    back: str
+    back_to: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,6 +384,8 @@ def editor_of(
         part=part,
         said=said,
         numbers=host.numbers(state, question, part)[0] if part else Markup(""),
+        back=host.back(state),
+        back_to=host.back_to,
     )
     return filled(state, "levels.html.j2", editor)
 

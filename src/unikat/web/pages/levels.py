@@ -46,7 +46,6 @@ class LevelsPage:
     nav: Nav
     back: str
     back_to: str
-    """What the page is called that it belongs to."""
     page: str
     """Tells the questions of this page from those of others."""
     editor: Markup
@@ -70,20 +69,15 @@ def show(request: Request) -> Response:
         measure="Risk",
         explained="Risk: expected population uniques among the records of a level",
         numbers=told,
-    )
-    return edited(
-        request,
-        state,
-        host,
-        nav=Nav(here="runs", path=state.bench.runs.asked(state.id)[0]),
-        back=state.at("what-if", state.steps),
+        back=lambda now: now.at("what-if", now.steps),
         back_to=f"What if: {state.id}",
     )
+    return edited(
+        request, state, host, nav=Nav(here="runs", path=state.bench.runs.asked(state.id)[0])
+    )
 
 
-def edited(
-    request: Request, state: State, host: Host, *, nav: Nav, back: str, back_to: str
-) -> Response:
+def edited(request: Request, state: State, host: Host, *, nav: Nav) -> Response:
     """Show the levels of a key with their groups, or do what the form asks for.
 
     Parameters
@@ -94,8 +88,8 @@ def edited(
         Where the keys stand.
     host
         The page that the editor belongs to.
-    nav, back, back_to
-        Where the page stands, and the address and name of the page that it goes back to.
+    nav
+        Where the page stands.
     """
     key = EditedLevels.of(state)
     ticks = request.query_params.getlist("tick")
@@ -127,8 +121,8 @@ def edited(
         title=f"Levels of {key.name}",
         label=key.known["title"],
         nav=nav,
-        back=back,
-        back_to=back_to,
+        back=host.back(state),
+        back_to=host.back_to,
         page=token,
         editor=editor_of(key, host, question, said, ticks, part=False),
         numbers=numbers,
