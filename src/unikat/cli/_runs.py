@@ -57,7 +57,7 @@ def run_command(
             from unikat.files.json import facts_text
             from unikat.report.text.language import speaking
 
-            found, folder, language = _run(kind, source, values)
+            found, folder, report = _run(kind, source, values)
             if found is None:
                 tell(
                     f"Interrupted. What was done is kept in {folder}; to continue, give the same "
@@ -67,7 +67,7 @@ def run_command(
             if values["as_json"]:
                 say(facts_text(found.summary).rstrip())
             elif not values["quiet"]:
-                with speaking(language):
+                with speaking(report.language, report.terms):
                     show(found, folder)
             return end(kind, found, folder, allow_unconverged=values["allow_unconverged"])
 
@@ -105,7 +105,7 @@ def _run(kind: Kind, source: str | Path, values: dict[str, Any], run: Any = None
     except Unfinished:
         found = None
     asked: Any = spec
-    return found, folder, asked.report.language
+    return found, folder, asked.report
 
 
 def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> int:
@@ -117,11 +117,11 @@ def _print_dry_run(kind: Kind, source: str | Path, values: dict[str, Any]) -> in
     from unikat.report.text.language import speaking
 
     foresee = getattr(import_module("unikat.jobs.dry_run"), f"of_{kind.noun}")
-    found, _, language = _run(kind, source, values, foresee)
+    found, _, report = _run(kind, source, values, foresee)
     if values["as_json"]:
         say(json_text(asdict(found)).rstrip())
     elif not values["quiet"]:
-        with speaking(language):
+        with speaking(report.language, report.terms):
             say("\n".join(["", *lines(found), ""]))
     return DONE
 

@@ -389,7 +389,7 @@ class Assessment(Outcome):
 
     def write(self, folder: Path) -> None:
         """Write report, numbers, records, draws and specification into a folder; see `save`."""
-        with speaking(self.spec.report.language):
+        with speaking(self.spec.report.language, self.spec.report.terms):
             if self._findings is not None:
                 results.write(self._findings, folder)
             elif self._loaded is not None:
@@ -415,7 +415,7 @@ class Assessment(Outcome):
         )
 
     def _repr_html_(self) -> str:
-        with speaking(self.spec.report.language):
+        with speaking(self.spec.report.language, self.spec.report.terms):
             said = [sentences.headline(self.result), sentences.share(self.result)]
             # The figure and the table have an interval, which is no headline for every model.
             without = self.result.known_exactly or track_record.of_result(self.result).unreliable

@@ -115,7 +115,7 @@ class Outcome(Leading, ABC):
 
     def _repr_html_(self) -> str:
         """Show the answer in a notebook."""
-        with speaking(self.spec.report.language):
+        with speaking(self.spec.report.language, self.spec.report.terms):
             return card(self._said_first(), self._shown())
 
     def _shown(self) -> list[list[Any]]:
@@ -223,7 +223,7 @@ class Outcome(Leading, ABC):
 
     def _said(self, language: str, make: Callable[[Any], Any]) -> Any:
         own = self.spec.report.language
-        with speaking(language or own):
+        with speaking(language or own, self.spec.report.terms):
             return make(self.summary if language in ("", own) else explained(self.summary))
 
     def _for_committee(self) -> dict[str, Callable[[Path], None]]:
@@ -389,7 +389,7 @@ def _placed(kind: Kind, dry: bool, run: Callable[[Job[Any]], Answer]) -> Callabl
                 watcher=watcher or SILENT,
                 started=datetime.now(UTC),
             )
-            stack.enter_context(speaking(spec.report.language))
+            stack.enter_context(speaking(spec.report.language, spec.report.terms))
             return run(job) if dry or job.store is None else _keeping(job, job.store, run)
 
     return with_folder

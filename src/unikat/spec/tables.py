@@ -26,6 +26,7 @@ from unikat.spec.models import either, models_with
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import OfUser, is_path
 from unikat.spec.small_files import read_stratum_sizes
+from unikat.spec.terms import Terms
 from unikat.spec.values import Language, Level, Names, Table, Whole
 
 
@@ -446,6 +447,7 @@ class PageSpec(Table):
             label="Language of the report",
         ),
     ] = "en"
+    terms: Terms = None
 
 
 class ReportSpec(PageSpec):

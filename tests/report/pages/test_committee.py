@@ -31,6 +31,7 @@ from unikat.report.text.language import speaking
 from unikat.report.text.summary import explained
 from unikat.risk.law import State
 from unikat.risk.predictive import Law
+from unikat.spec.terms import TermsSpec, forms_of
 
 QUICK: dict[str, Any] = {
     "keys": "age,sex,region", "population_size": 5000, "model": "latent-class", "chains": 2,
@@ -128,6 +129,20 @@ def test_no_word_of_english_is_left(spoken: str, protected: Path, tmp_path: Path
         cells = [cell.text for table in made.tables for row in table.rows for cell in row.cells]
         texts = (shown(page), *(one.text for one in made.paragraphs), *cells)
         assert words_of(" ".join(texts)) & english(spoken) == set()
+
+
+def test_an_office_finds_its_own_words_and_their_source(protected: Path) -> None:
+    docx = pytest.importorskip("docx")
+    own = {form: f"Merkmal {form[::-1]}" for one in forms_of("de").values() for form in one}
+    with speaking("de", TermsSpec(source="Handbuch 2026", words={"de": own})):
+        facts = explained(unikat.load(protected).summary)
+        made = docx.Document(io.BytesIO(word_document(facts)))
+        cells = [cell.text for table in made.tables for row in table.rows for cell in row.cells]
+        said = [render(facts), " ".join([*cells, *(one.text for one in made.paragraphs)])]
+    for text in said:
+        assert "Handbuch 2026" in text
+        assert "Merkmal" in text
+        assert not any(f" {form}" in text.replace(f"Merkmal {form}", "") for form in own)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 from unikat.errors import SpecError, visible
 from unikat.report.pages.colours import LIGHT
 from unikat.report.text.committee import SIGNED, Facts, told
-from unikat.report.text.language import wording
+from unikat.report.text.language import office, wording
 from unikat.report.text.words import say
 
 
@@ -86,6 +86,8 @@ def word_document(found: Facts) -> bytes:
     heading("committee.assumptions")
     sentences(content.assumptions, "List Bullet")
     sentences([say("committee.technical", provenance=found.provenance)])
+    if (terms := office()) is not None:
+        sentences([say("remarks.terms", source=terms.source)])
     _table(made, [say(f"committee.sign.{name}") for name in SIGNED], [("\n\n\n",) * len(SIGNED)])
     stream = io.BytesIO()
     made.save(stream)

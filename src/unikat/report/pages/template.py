@@ -53,6 +53,7 @@ def environment() -> Environment:
         "policy": CONTENT_POLICY,
         "colours": Markup(colours.style()),
         "language": language.current,
+        "office": language.office,
         "say": words.say,
         "number": numbers.number,
         "counted": words.counted,

@@ -13,16 +13,35 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from unikat.errors import SpecError
 from unikat.spec.values import Language
 
+if TYPE_CHECKING:
+    from unikat.spec.terms import TermsSpec
+
 DEFAULT: Final = "en"
 LANGUAGES: Final[tuple[str, ...]] = get_args(Language)
 _CURRENT: ContextVar[str] = ContextVar("language", default=DEFAULT)
+_OFFICE: ContextVar[Office | None] = ContextVar("office", default=None)
+_QUOTED = re.compile(r"(\{\{.*?\}\}|\{%.*?%\})")
+"""What of a template is no text."""
 _BEFORE_SIGN = re.compile(r" (?=[%:;?!»](?![=}]))|(?<=«) ")
 """A blank at which a line must not end; none of a template's own `%}` and `!=`."""
+
+
+class Office(NamedTuple):
+    """Words of an office in the language of the moment."""
+
+    source: str
+    words: tuple[tuple[str, str], ...]
+    """Ours and theirs."""
+
+
+def office() -> Office | None:
+    """Return the words of an office that are said in the place of ours."""
+    return _OFFICE.get()
 
 
 def current() -> str:
@@ -31,8 +50,8 @@ def current() -> str:
 
 
 @contextmanager
-def speaking(language: str) -> Iterator[None]:
-    """Say all words in a language.
+def speaking(language: str, terms: TermsSpec | None = None) -> Iterator[None]:
+    """Say all words in a language, terms as an office does.
 
     Raises
     ------
@@ -42,10 +61,16 @@ def speaking(language: str) -> Iterator[None]:
     if language not in LANGUAGES:
         known = f"{', '.join(LANGUAGES[:-1])} or {LANGUAGES[-1]}"
         raise SpecError(f"language is {language!r}; it must be {known}.")
+    own = tuple(
+        one for of, words in (terms.words.items() if terms else ()) if of == language
+        for one in words.items()
+    )  # fmt: skip
     token = _CURRENT.set(language)
+    of_office = _OFFICE.set(Office(terms.source, own) if terms and own else None)
     try:
         yield
     finally:
+        _OFFICE.reset(of_office)
         _CURRENT.reset(token)
 
 
@@ -91,7 +116,30 @@ def wording(code: str, language: str | None = None) -> Any:
         If no language has it.
     """
     own = catalogue(language or current())
-    return own[code] if code in own else catalogue(DEFAULT)[code]
+    found = own[code] if code in own else catalogue(DEFAULT)[code]
+    said = None if language else office()
+    return found if said is None else _replaced(found, said.words)
+
+
+def _replaced(found: Any, words: tuple[tuple[str, str], ...]) -> Any:
+    if isinstance(found, list):
+        return [_replaced(one, words) for one in found]
+    theirs = dict(words)
+    by_small = {one.lower(): word for one, word in words}
+    ours = re.compile(rf"\b({'|'.join(map(re.escape, theirs))})\b", re.IGNORECASE)
+
+    def word(at: re.Match[str]) -> str:
+        new = by_small[at[0].lower()]
+        # At the beginning of a sentence; a noun of German has a capital anywhere.
+        return f"{new[:1].upper()}{new[1:]}" if at[0][:1].isupper() and at[0] not in theirs else new
+
+    parts = _QUOTED.split(found)
+    # Of a tag only the forms of a word that go with a number are text.
+    parts[::2] = [ours.sub(word, one) for one in parts[::2]]
+    parts[1::2] = [
+        re.sub(r"form\([^)]*\)", lambda one: ours.sub(word, one[0]), tag) for tag in parts[1::2]
+    ]
+    return "".join(parts)
 
 
 def known(code: str) -> bool:

@@ -114,12 +114,12 @@ def _code(code: str, unit: Unit) -> str:
 
 
 @cache
-def _template_of(code: str, spoken: str) -> Template:
-    return _environment().from_string(wording(code, spoken))
+def _template_of(code: str, spoken: str, of_office: language.Office | None) -> Template:
+    return _environment().from_string(wording(code))
 
 
 def _template(code: str) -> Template:
-    return _template_of(code, language.current())
+    return _template_of(code, language.current(), language.office())
 
 
 def _written(value: Any) -> Any:
