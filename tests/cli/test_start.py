@@ -90,6 +90,49 @@ def test_answers_take_the_place_of_what_is_proposed(monkeypatch: Any, capsys: An
     assert [f"{number}. " in asked for number in (1, 5, 6)] == [True, True, False]
 
 
+def test_a_wrong_answer_is_asked_for_again_and_no_other_is_lost(
+    homes: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    """Each wrong answer used to end the questions, after the last of them."""
+    # A remark that some have, and a weight as it is called in German.
+    homes["remark"] = np.where(homes["hid"] == 3, "see the letter", "")
+    homes.rename(columns={"peso": "gew"}).to_csv("homes.csv", index=False)
+    Path("zeros.toml").write_text("rules = []")
+    answers = [
+        "eduction: 9", "education: 9", "HID", "hid", "wieght", "-", "", "7.100", "-", "71 000",
+        "age,sexy", "age:log(2),sex", "age:width(10)", "age:width(10),sex,region",
+    ]  # fmt: skip
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*answers, ""])))
+    assert main(["start", "homes.csv", "--out", "said.toml"]) == 0
+    found = written("said.toml")
+    assert found["keys"] == ["age:width(10)", "sex", "region"]
+    assert found["data"]["missing_values"] == {"education": ["9"]}
+    assert found["population_size"] == 71000
+    assert found["design"] == {"household": ["hid"]}
+    heard = capsys.readouterr().err
+    assert heard.count("Error: ") == 9
+    assert heard.count("Nothing in FILE tells how many units") == 2
+    assert all(f"Did you mean {name!r}" in heard for name in ("education", "hid", "sex"))
+    assert "[gew]" in heard
+    assert "remark" not in heard
+    assert "zeros.toml is there already, so no impossible" in heard
+    assert Path("zeros.toml").read_text() == "rules = []"
+
+
+def test_answers_that_the_file_does_not_bear_come_back_as_options(
+    monkeypatch: Any, capsys: Any
+) -> None:
+    answers = "-\n-\n-\n12\nage,sex,region\nn\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    assert main(["start", "homes.csv"]) == 1
+    heard = capsys.readouterr().err
+    (again,) = [line for line in heard.splitlines() if line.startswith("    unikat start")]
+    command = shlex.split(again.replace("--population-size 12", "--population-size 9000"))[1:]
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert main(command) == 0
+    assert written()["keys"] == ["age", "sex", "region"]
+
+
 def test_what_cannot_be_proposed_is_asked_for_by_its_option(homes: Any, capsys: Any) -> None:
     homes.drop(columns="peso").to_csv("homes.csv", index=False)
     assert main(["start", "homes.csv", "--yes"]) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from unikat.cli._options import DATA, Once, given
 from unikat.cli._output import DONE, say, tell
 from unikat.cli._policy import asked
-from unikat.errors import SpecError
+from unikat.errors import DataError, SpecError
 from unikat.spec.kinds import ASSESS, SYNTHESIZE
 
 if TYPE_CHECKING:
@@ -61,12 +62,15 @@ def start(source: str | Path, purpose: str, **values: Any) -> int:
     """
     from unikat.data.first_look import look
     from unikat.jobs.progress import watching
-    from unikat.jobs.start import SUGGESTED
+    from unikat.jobs.start import SUGGESTED, refuse_taken
     from unikat.jobs.start import start as write
     from unikat.report.text.numbers import counted, verb
 
     said = given(values)
     kind = _KINDS[purpose]
+    path = values["out"] or Path(kind.spec)
+    rules = path.with_name(SUGGESTED)
+    refuse_taken(path, values["overwrite"])
     found = look(source, **{name: said[name] for name in _READING if name in said})
     ask = not values["yes"]
     number = 0
@@ -75,23 +79,34 @@ def start(source: str | Path, purpose: str, **values: Any) -> int:
             number += 1
             said[name] = _answer(name, said, found, kind, number if ask else None)
     suggest = "zeros" not in said
+    if suggest and rules.exists() and not values["overwrite"]:
+        tell(
+            f"   {rules} is there already, so no impossible combinations are looked for. To use "
+            f"its rules add --zeros {rules}; to replace it, --overwrite."
+        )
+        suggest = False
     if suggest and ask:
         text = f"{number + 1}. Look for impossible combinations, such as a married child"
         suggest = bool(asked({"text": text, "type": bool, "default": True}))
-    with watching(True) as watcher:
-        done = write(
-            source,
-            {name: "" if value == NOTHING else value for name, value in said.items()},
-            found,
-            kind,
-            values["out"] or Path(kind.spec),
-            suggest=suggest,
-            overwrite=values["overwrite"],
-            watcher=watcher,
-        )
+    try:
+        with watching(True) as watcher:
+            done = write(
+                source,
+                {name: "" if value == NOTHING else value for name, value in said.items()},
+                found,
+                kind,
+                path,
+                suggest=suggest,
+                overwrite=values["overwrite"],
+                watcher=watcher,
+            )
+    except (DataError, SpecError):
+        if ask:
+            tell("Nothing is written. The same answers as options, to correct them:")
+            tell(f"    {_as_options(source, purpose, values, said)}")
+        raise
     lines = ["", *wrap(done.read, width=88), f"Written: {done.path}"]
     if done.n_suggested:
-        rules = done.path.with_name(SUGGESTED)
         lines += wrap(
             f"{counted(done.n_suggested, 'combination')} {verb(done.n_suggested, 'do')} not occur "
             f"although expected: {rules}. Take the # off what is impossible, and add --zeros "
@@ -119,7 +134,7 @@ def _is_asked(name: str, said: dict[str, Any], synthetic: bool) -> bool:
 def _answer(
     name: str, said: dict[str, Any], found: FirstLook, kind: Any, number: int | None
 ) -> str:
-    from unikat.jobs.start import proposal
+    from unikat.jobs.start import check_answer, proposal
 
     so_far = {key: value for key, value in said.items() if value != NOTHING}
     default = "" if name == "population_size" else proposal(found, name, so_far, kind)
@@ -133,10 +148,7 @@ def _answer(
             tell(f"   {column}: {code} is taken as a value: all who have it are as those with 0.")
     if number is None:
         if name == "population_size":
-            raise SpecError(
-                "Nothing in FILE tells how many units the population has. Give it: "
-                "--population-size N, or the column that tells it: --weights COLUMN."
-            )
+            raise SpecError(_NO_SIZE)
         if default:
             tell(f"{_TITLES[name]}: {default}")
         return default
@@ -145,10 +157,41 @@ def _answer(
         tell(f"   Not proposed, since they name persons: {names}")
     question: dict[str, Any] = {"text": f"{number}. {_QUESTIONS[name]}"}
     if name == "population_size":
-        question["type"] = click.IntRange(1)
+        # Who presses Enter learns what is missing.
+        question |= {"default": NOTHING, "show_default": False}
     else:
         question["default"] = default or NOTHING
-    return str(asked(question))
+
+    def checked(text: str) -> str:
+        """Take an answer that a run will take; of any other say why, and ask again."""
+        text = text.strip()
+        try:
+            if text != NOTHING:
+                check_answer(found, name, text, kind)
+            elif name == "population_size":
+                raise SpecError(_NO_SIZE)
+        except (DataError, SpecError) as error:
+            raise click.UsageError(str(error)) from None
+        return text
+
+    return str(asked(question | {"value_proc": checked}))
+
+
+def _as_options(
+    source: str | Path, purpose: str, values: dict[str, Any], said: dict[str, Any]
+) -> str:
+    """The command that gives the answers as options."""
+    words = ["unikat", "start", str(source), "--for", purpose]
+    for name, value in {**said, "out": values["out"]}.items():
+        if value is not None and value not in ("", ()):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shlex.join([*words, *(["--overwrite"] if values["overwrite"] else [])])
+
+
+_NO_SIZE = (
+    "Nothing in FILE tells how many units the population has. Give it: --population-size N, or the "
+    "column that tells it: --weights COLUMN."
+)
 
 
 _TITLES = {

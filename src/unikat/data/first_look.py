@@ -16,6 +16,7 @@ import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
 from unikat.data.clues import joined
+from unikat.data.names import column_hint
 from unikat.data.not_asked import Counted, is_group, telling_levels
 from unikat.data.numbers import number_meant
 from unikat.data.profile import MOST_COLUMNS
@@ -35,7 +36,8 @@ LEAST_HEADS = 0.8
 """Share of the households of two or more that have exactly one member with the value of a head."""
 _CALLED_WEIGHTS = frozenset(
     """weight weights wgt wt wgtp pwgt pwgtp hwgt peso pond pondera ponderacion factor fex facexp
-    expansion gewicht poids""".split()  # noqa: SIM905
+    expansion gew gewicht gewichtung wichtung hochrechnungsfaktor hochrechnungsgewicht hrf poids
+    ponderation pondération""".split()  # noqa: SIM905
 )
 _MISSING_TEXTS = frozenset(
     ("?", ".", "na", "n/a", "nan", "null", "missing", "unknown", "not stated", "no answer",
@@ -63,6 +65,7 @@ class FirstLook:
     name: str
     n_rows: int
     """Rows that were looked at."""
+    columns: tuple[str, ...]
     roles: tuple[ColumnRole, ...]
     _codes: dict[str, Int32] = field(repr=False)
     _values: dict[str, list[object]] = field(repr=False)
@@ -233,7 +236,9 @@ class FirstLook:
         found = []
         for name in self._codes:
             codes, values = self._codes[name], self._values[name]
-            if name not in others or name in without or not 2 <= len(values) <= MOST_LEVELS:
+            if name not in others or name in without or len(values) > MOST_LEVELS:
+                continue
+            if self._n_levels(name) < 2:
                 continue
             if homes is not None and _all_differ(homes, codes):
                 continue
@@ -244,15 +249,31 @@ class FirstLook:
             found.append(name)
         return tuple(found)
 
+    def _n_levels(self, name: str) -> int:
+        """Values of a column that are neither blank nor codes that may mean missing."""
+        pairs = zip(self._values[name], self._is_missing[name], strict=True)
+        return sum(not missing and bool(str(value).strip()) for value, missing in pairs)
+
     def is_long_number(self, name: str) -> bool:
         """Whether a column has more than 30 values, all numbers."""
         values = self._values[name]
         return len(values) > 30 and all(_number(value) is not None for value in values)
 
+    def check_column(self, name: str) -> None:
+        """Refuse a name that no column has (SpecError)."""
+        if name not in self.columns:
+            raise SpecError(
+                f"{self.name} has no column {brief(name)!r}." + column_hint(name, self.columns)
+            )
+
     def _homes(self, household: Sequence[str]) -> Int64:
         for name in household:
+            self.check_column(name)
             if name not in self._codes:
-                raise SpecError(f"{self.name} has no column {brief(name)!r}.")
+                raise SpecError(
+                    f"{self.name}: {brief(name)!r} is beyond the first {MOST_COLUMNS:,} columns, "
+                    "or holds lists; choose another column for the household."
+                )
         found = joined([self._codes[name].astype(np.int64) for name in household])
         # Who has no household is one.
         found = np.where(found < 0, found.max(initial=-1) + 1 + np.arange(len(found)), found)
@@ -332,6 +353,7 @@ def look(source: Any, **reading: Any) -> FirstLook:
     return FirstLook(
         name=opened.name,
         n_rows=int(rows.num_rows),
+        columns=tuple(opened.columns),
         roles=proposed(columns),
         _codes={name: codes for name, (codes, _) in known.items()},
         _values={name: values for name, (_, values) in known.items()},

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unikat.data.binning import parse_keys
 from unikat.data.first_look import MOST_KEYS, FirstLook
 from unikat.errors import SpecError
 from unikat.files.folder import keep_inputs
@@ -82,6 +83,43 @@ def proposal(look: FirstLook, name: str, said: Mapping[str, Any], kind: Kind) ->
     )
 
 
+def check_answer(look: FirstLook, name: str, text: str, kind: Kind) -> None:
+    """Refuse an answer that a run would refuse, where a person can still write another.
+
+    Parameters
+    ----------
+    look
+        What the file tells.
+    name
+        Of the option.
+    text
+        The answer, as the command line takes it.
+    kind
+        Of the run.
+
+    Raises
+    ------
+    SpecError, DataError
+        If a column is not there, or the answer is not written as it must be.
+    """
+    if name in ("household", "weights"):
+        for column in split_keys(text):
+            look.check_column(column_of(column))
+    elif name == "keys":
+        parse_keys(text, look.columns, source=look.name)
+    elif name != "head":
+        said = specify(kind.specification, Path(look.name), {name: text}, shell=True)[0]
+        if isinstance(codes := said.data.missing_values, Mapping):
+            for column in codes:
+                look.check_column(column)
+
+
+def refuse_taken(path: Path, overwrite: bool) -> None:
+    """Refuse to replace a file that is there (SpecError)."""
+    if path.exists() and not overwrite:
+        raise SpecError(f"{path} is there already; add --overwrite, or name another with --out.")
+
+
 def start(
     source: str | Path,
     said: Mapping[str, Any],
@@ -125,8 +163,7 @@ def start(
     written = [path, *([rules] if suggest else [])]
     keep_inputs(written, [Path(source)])
     for one in written:
-        if one.exists() and not overwrite:
-            raise SpecError(f"{one} is there already; add --overwrite, or name another with --out.")
+        refuse_taken(one, overwrite)
     options = {name: value for name, value in said.items() if value not in (None, "", ())}
     household = split_keys(options.get("household", ""))
     homes = kind is SYNTHESIZE and bool(household)
