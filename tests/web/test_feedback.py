@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +120,83 @@ def test_a_run_is_foreseen_and_not_started(client: Client, folder: Path) -> None
     assert not (folder / "new").exists()
     wrong = client.post("/run", form | {"chains": "-1"}, headers=PART)
     assert 'role="alert"' in wrong.text
+
+
+def expected(client: Client, **form: str) -> Any:
+    asked = {"path": "survey.csv", "kind": "assess", "out": "new", "action": "time",
+             "model": "latent-class", "workers": "1"}  # fmt: skip
+    return client.post("/run", asked | form, headers=PART)
+
+
+def test_the_expected_time_follows_the_form_and_no_sweep_is_made(
+    client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unikat.models.mixtures.latent_class import LatentClass
+
+    def swept(*_: Any) -> None:
+        raise AssertionError("a sweep was made")
+
+    monkeypatch.setattr(LatentClass, "step", swept)
+    assert "not known yet" in expected(client).text
+    keys = dict.fromkeys(("key:age", "key:sex", "key:region"), "on")
+    keys |= {"path": "survey.csv", "population_size": "900"}
+    client.post("/keys/keep", keys)
+    part = expected(client)
+    assert "Expected time: " in part.text
+    assert "counted" in part.text
+    assert "<html" not in part.text
+    # Ends of the range follow the limit of time.
+    assert "more than" not in expected(client, max_seconds="1").text
+    # What the run would refuse after it has read the file is said here.
+    client.post("/keys/keep", keys | {"key:age": "", "weights": "sex"})
+    assert "not known yet" in expected(client, chains="-1").text
+    monkeypatch.setattr("unikat.web.workbench.MOST_VALUES", 10)
+    client.post("/keys/keep", keys)
+    assert "The file is large" in expected(client).text
+    assert not (folder / "new").exists()
+
+
+def test_an_older_question_for_the_time_is_not_computed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unikat.web import workbench
+
+    keys = {"path": "survey.csv", "key:age": "on", "key:sex": "on", "population_size": "900"}
+    client.post("/keys/keep", keys)
+    begun, go_on, asked = threading.Event(), threading.Event(), []
+    foresee = workbench._foresee
+
+    def slow(kind: Any, spec: Any) -> Any:
+        asked.append(spec.sampling.chains)
+        begun.set()
+        assert go_on.wait(60)
+        return foresee(kind, spec)
+
+    monkeypatch.setattr(workbench, "_foresee", slow)
+    draft = client.bench.draft("survey.csv")
+    answers: dict[str, Any] = {}
+
+    def ask(n: str) -> None:
+        spec = draft.updated({"chains": n, "model": "latent-class"}, ("chains", "model")).asked(
+            client.bench.folder.source(draft.path), client.bench.folder.root
+        )
+        try:
+            answers[n] = client.bench.expected_time(draft, spec)
+        except workbench.ReplacedError:
+            answers[n] = None
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in "234"]
+    last = None
+    for thread in threads:
+        thread.start()
+        # The next one asks when this one has said that it is the last.
+        while client.bench._last_asked.get("survey.csv") is last:
+            begun.wait(0.01)
+        last = client.bench._last_asked["survey.csv"]
+    assert begun.wait(60)
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+    assert asked == [2, 4]
+    assert answers["3"] is None
+    assert answers["4"]

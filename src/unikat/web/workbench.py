@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from unikat.data.held import Held
     from unikat.data.profile import Profile
     from unikat.jobs.column_preview import ColumnsSeen
+    from unikat.jobs.dry_run import DryRun
     from unikat.jobs.files import RunRows
     from unikat.jobs.levels import EditedKey
     from unikat.spec.assessment import AssessmentSpec
@@ -59,6 +60,10 @@ GUIDE = {
     "estimate and its interval below. Then look at the records at risk, and at What if.",
 }
 """What the pages say of it."""
+
+
+class ReplacedError(Exception):
+    """A newer question of the same form waits for its answer."""
 
 
 class Kept:
@@ -141,6 +146,9 @@ class Workbench:
     """The last file of which all columns were asked for."""
     _edited: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
     _seen: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
+    _expected: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
+    _last_asked: dict[str, object] = field(default_factory=dict)
+    """The last question for the time of a run, by file."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -321,13 +329,47 @@ class Workbench:
         UnikatError
             As the run, before its first fit.
         """
-        from unikat.jobs import dry_run
         from unikat.report.text.dry_run import lines
-        from unikat.spec.from_options import Inputs
 
-        foresee = getattr(dry_run, f"of_{kind.noun}")
-        asked = ("foreseen", kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json())
-        return self._seen.get(asked, lambda: lines(foresee(spec, Inputs(), None)))
+        asked = ("foreseen", *_asked_of(kind, spec))
+        return self._seen.get(asked, lambda: lines(_foresee(kind, spec)))
+
+    def expected_time(self, draft: Draft, spec: Spec) -> Sequence[str]:
+        """Say in words how long the run of a draft would take, from counted work: no sweep is made.
+
+        Parameters
+        ----------
+        draft, spec
+            Of the form, and what it specifies.
+
+        Returns
+        -------
+        sequence of str
+            Nothing if the file is too large to be read without being asked.
+
+        Raises
+        ------
+        ReplacedError
+            If the form has asked again meanwhile.
+        UnikatError
+            As the run, before its first fit.
+        """
+        from unikat.inference.trial import counted_alone
+        from unikat.report.text.dry_run import time_words
+
+        seen = self.profile(draft)
+        if seen.n_records * len(seen.columns) > MOST_VALUES:
+            return ()
+        mine = self._last_asked[draft.path] = object()
+
+        def find() -> list[str]:
+            # Others may have been answered while this one waited.
+            if self._last_asked[draft.path] is not mine:
+                raise ReplacedError
+            with counted_alone():
+                return time_words(_foresee(draft.kind, spec))
+
+        return self._expected.get(_asked_of(draft.kind, spec), find)
 
     def key_table(self, draft: Draft, spec: AssessmentSpec) -> CellTable:
         """Return the table of the keys of a draft; each is read and coded once, when it is ticked.
@@ -438,6 +480,18 @@ class Workbench:
     def see(self, path: str, /, **query: str) -> Response:
         """Answer with the address of another page."""
         return RedirectResponse(self.pages.at(path, **query), status_code=303)
+
+
+def _asked_of(kind: Kind, spec: Spec) -> tuple[object, ...]:
+    return kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json()
+
+
+def _foresee(kind: Kind, spec: Spec) -> DryRun:
+    from unikat.jobs import dry_run
+    from unikat.spec.from_options import Inputs
+
+    told: DryRun = getattr(dry_run, f"of_{kind.noun}")(spec, Inputs(), None)
+    return told
 
 
 def _stamp(file: Path) -> tuple[object, ...]:

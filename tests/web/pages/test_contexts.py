@@ -25,7 +25,7 @@ from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import NeighboursPage, Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
-from unikat.web.pages.start import Command, Foreseen, StartPage
+from unikat.web.pages.start import Command, Expected, Foreseen, StartPage
 from unikat.web.pages.states import StatesPage
 from unikat.web.pages.template import environment
 from unikat.web.pages.what_if import Numbers, Waiting, WhatIfPage
@@ -38,6 +38,7 @@ PAGES = [
     ("columns.html.j2", ColumnsPage),
     ("command.html.j2", Command),
     ("counts.html.j2", Counts),
+    ("expected.html.j2", Expected),
     ("file.html.j2", FilePage),
     ("files.html.j2", FilesPage),
     ("foreseen.html.j2", Foreseen),

@@ -36,11 +36,17 @@ def lines(facts: DryRunFacts) -> list[str]:
         if fit.refused is not None:
             found += _wrapped(say("dry_run.refused", fit=fit))
     found += [""]
-    found += _wrapped(say("dry_run.time_is", time=_time(facts)))
-    found += _wrapped(say(facts.command == "attack" and "dry_run.attacks"))
+    for said in time_words(facts):
+        found += _wrapped(said)
     found += _wrapped(say("dry_run.memory_is", memory=_memory(facts)))
     found += _wrapped(say("dry_run.files_are", files=_files(facts)))
     return [*found, say("dry_run.nothing_written")]
+
+
+def time_words(facts: DryRunFacts) -> list[str]:
+    """Say how long a run would take."""
+    said = say("dry_run.time_is", time=_time(facts))
+    return [said, *filter(None, [say(facts.command == "attack" and "dry_run.attacks")])]
 
 
 def size(n_bytes: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,10 +24,15 @@ from unikat.web.fields import (
 )
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
-from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbench_of
-
-if TYPE_CHECKING:
-    pass
+from unikat.web.workbench import (
+    Nav,
+    ReplacedError,
+    Tab,
+    Workbench,
+    is_part,
+    status_of,
+    workbench_of,
+)
 
 MODELS = [
     (name, f"{name}: several are fitted, the best gives the answer (recommended)")
@@ -94,6 +98,7 @@ OTHER_TAB = (
     "Another tab has changed this form since you opened it here. What you write here is not kept, "
     "but it is what Start begins."
 )
+LARGE = "The file is large, so it is read only when you ask what the run would do."
 PATH = "option:path"
 """Field of the option `path` of a comparison."""
 MODEL = "models:"
@@ -120,6 +125,16 @@ class Foreseen:
     lines: Sequence[str]
     """As a dry run prints them."""
     problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """The context of `expected.html.j2`: how long the run would take, while the form is filled."""
+
+    lines: Sequence[str]
+    """Empty if it is not known."""
+    why: str
+    """Why it is not known; empty if the page says so elsewhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,12 +203,17 @@ def submit(request: Request) -> Response:
     if draft.kind.name == "protect":
         draft = draft.with_key_options(form)
     out = form.get("out", "").strip()
-    is_asked = form.get("action") in ("command", "foresee")
+    is_asked = form.get("action") in ("command", "foresee", "time")
     if not is_asked and form.get("asked_before", draft.asked_before) != draft.asked_before:
         return _page(bench, draft, out, CHANGED, 409)
     # What is started is what the page shows, whatever another tab has.
     mine = {} if is_asked else {"mine": "yes"}
     kept = bench.keep_of_tab(draft, "run", {**form, **mine})
+    if form.get("action") == "time":
+        try:
+            return bench.page("expected.html.j2", _expected(bench, draft))
+        except ReplacedError:
+            return Response(status_code=204)
     try:
         spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
         if form.get("action") == "foresee":
@@ -216,6 +236,19 @@ def submit(request: Request) -> Response:
             return bench.page("command.html.j2", refused)
         return _page(bench, draft, out, str(error), status_of(error))
     return bench.see(f"/runs/{id}")
+
+
+def _expected(bench: Workbench, draft: Draft) -> Expected:
+    try:
+        spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
+    except UnikatError:
+        # The command says what is wrong.
+        return Expected(lines=(), why="")
+    try:
+        lines = bench.expected_time(draft, spec)
+    except UnikatError as error:
+        return Expected(lines=(), why=str(error))
+    return Expected(lines=lines, why="" if lines else LARGE)
 
 
 def _kind(name: str) -> Kind:
