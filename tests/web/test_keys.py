@@ -122,6 +122,44 @@ def test_every_file_that_is_named_is_read_before_the_run(client: Client, town: P
     assert '<option value="households" selected>' in page
 
 
+@pytest.mark.parametrize("of_synthesis", [False, True])
+def test_household_rules_are_checked_while_they_are_written(
+    client: Client, folder: Path, of_synthesis: bool
+) -> None:
+    lines = [f"{h},{rel},{20 * rel + h}" for h in range(30) for rel in range(1 + h % 4)]
+    (folder / "homes.csv").write_text("\n".join(["hid,rel,age", *lines, ""]))
+    form = {"path": "homes.csv", "key:rel": "on", "key:age": "on", "household:1": "hid"}
+    if of_synthesis:
+        # It draws households where their column is named, and needs no other word.
+        client.ask("/run?path=homes.csv&kind=synthesize")
+    else:
+        form["unit"] = "households"
+
+    def said(rules: str) -> str:
+        answer = client.post("/keys/check", form | {"rules": rules}, headers=PART)
+        return html.unescape(answer.text)
+
+    assert said("").strip() == ""
+    # Of 30 households every fourth has three relatives of the head.
+    assert "7 households break a rule." in said("count(rel >= 1) == 3\ncount(rel == 0) != 1")
+    assert "0 households break a rule." in said("count(rel == 0) != 1")
+    assert "Rule 2: no key is called 'rol'." in said("count(rel == 2) > 0\ncount(rol == 1) > 0")
+    # The place is under the sign that is meant.
+    wrong = said("count(rel == 0) != 1 nor age < 3")
+    assert '<pre class="place">  count(rel == 0) != 1 nor age < 3</pre>' in wrong
+    place = " " * 23 + "^"
+    assert f'<pre class="place">{place}</pre>' in wrong
+    # The households are kept, and read again if the file has changed.
+    (folder / "homes.csv").write_text("\n".join(["hid,rel,age", *lines, "99,5,40", "99,5,40", ""]))
+    assert "1 household breaks a rule." in said("count(rel == 0) != 1")
+    if of_synthesis:
+        run = {"path": "homes.csv", "kind": "synthesize", "action": "check"}
+        page = client.post("/run", run)
+        assert "1 household breaks a rule." in page.text
+        assert '<option value="" selected>households</option>' in page.text
+        assert client.post("/run", run | {"model": "latent-class"}).status_code == 422
+
+
 def test_what_a_run_was_asked_fills_the_further_fields() -> None:
     spec = {
         "keys": ["age", "sex"],

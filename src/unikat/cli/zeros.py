@@ -183,22 +183,17 @@ def _number(option: str, text: str) -> int:
 
 def _spec(source: str | Path, values: dict[str, Any]) -> Any:
     from unikat.files.toml import read_toml
+    from unikat.jobs.zeros import as_rules_spec
     from unikat.spec.assessment import AssessmentSpec
     from unikat.spec.from_options import specify
     from unikat.spec.kinds import SYNTHESIZE
     from unikat.spec.models import HOUSEHOLDS
     from unikat.spec.synthesis import SynthesisSpec
-    from unikat.spec.tables import DesignSpec
 
     found = given(values)
     schema = read_toml(source).get("schema") if str(source).endswith(".toml") else None
     if str(schema).partition("/")[0] == SYNTHESIZE.schema:
-        synthesis = specify(SynthesisSpec, source, found, shell=True)[0]
-        alike = ("data", "keys", "zeros", "households", "model")
-        return AssessmentSpec(
-            **{name: getattr(synthesis, name) for name in alike},
-            design=DesignSpec(household=synthesis.design.household),
-        )
+        return as_rules_spec(specify(SynthesisSpec, source, found, shell=True)[0])
     if "household" in found:
         found["model"] = HOUSEHOLDS
     return specify(AssessmentSpec, source, found, shell=True)[0]

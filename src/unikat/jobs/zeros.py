@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
+from unikat.data.grouping import HouseholdSample
 from unikat.data.numbers import rows_shown
 from unikat.errors import OutputError, SpecError
 from unikat.files.folder import keep_inputs, locked_file
@@ -27,6 +28,8 @@ from unikat.jobs.inputs import UNKNOWN, make_zeros, tabulate
 from unikat.report.text.numbers import columns, counted, number, percent, verb
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.models import HOUSEHOLDS
+from unikat.spec.synthesis import SynthesisSpec
+from unikat.spec.tables import DesignSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import Conflicts, cut, find_conflicts, shown
 from unikat.zeros.household_conflicts import HouseholdConflicts
@@ -56,6 +59,11 @@ class Checked:
     n: int
     """Rows, or households, of the file."""
     conflicts: Conflicts | HouseholdConflicts
+
+    @property
+    def unit(self) -> str:
+        """What is counted."""
+        return "record" if isinstance(self.conflicts, Conflicts) else "household"
 
     @property
     def n_broken(self) -> int:
@@ -91,11 +99,37 @@ def read_keys(spec: AssessmentSpec) -> CellTable:
     return tabulate(spec.data, spec.keys, UNKNOWN)
 
 
+def as_rules_spec(spec: SynthesisSpec) -> AssessmentSpec:
+    """Return what a synthesis says of its file, keys, households and rules."""
+    alike = ("data", "keys", "zeros", "households", "model")
+    return AssessmentSpec(
+        **{name: getattr(spec, name) for name in alike},
+        design=DesignSpec(household=spec.design.household),
+    )
+
+
+def read_grouped(spec: AssessmentSpec, watcher: Watcher = SILENT) -> HouseholdSample:
+    """Read the file of a specification, grouped into households; its rules are not looked at.
+
+    Raises
+    ------
+    DataError, SpecError
+        If it cannot be read as asked.
+    """
+    persons = spec.model_copy(update={"zeros": None})
+    return read_households(persons, None, watcher, of_population=False)[1]
+
+
 @interruptible
 def check(
-    spec: AssessmentSpec, table: CellTable | None = None, *, watcher: Watcher = SILENT
+    spec: AssessmentSpec,
+    table: CellTable | HouseholdSample | None = None,
+    *,
+    watcher: Watcher = SILENT,
 ) -> Checked:
-    """Find the rows, or the households, of a file that break a rule; `table` as of `read_rules`.
+    """Find the rows, or the households, of a file that break a rule.
+
+    `table` is that of the file, or its households, if they were read before.
 
     Raises
     ------
@@ -106,11 +140,11 @@ def check(
     if spec.model.name == HOUSEHOLDS:
         if spec.zeros is None:
             raise SpecError(NO_RULES)
-        persons = spec.model_copy(update={"zeros": None})
-        sample = read_households(persons, None, watcher, of_population=False)[1]
+        sample = table if isinstance(table, HouseholdSample) else read_grouped(spec, watcher)
         head = None if spec.households is None else spec.households.head
         broken = broken_rules(sample, spec.zeros, head, spec.data)
         return Checked(data=name, n=sample.table.n_records, conflicts=broken)
+    assert not isinstance(table, HouseholdSample)
     table, zeros = read_rules(spec, table)
     return Checked(data=name, n=table.n_records, conflicts=find_conflicts(table, zeros))
 

@@ -137,6 +137,9 @@ def _field(one: Defined, kind: Kind, offered: Offered) -> Field:
     choices = _choices(one, kind, offered)
     if choices:
         nothing = "choose one" if required else default or "none"
+        if one.name == "model" and kind.name == "synthesize" and offered.values.get("household"):
+            # It draws whole households where nothing else is said.
+            nothing = HOUSEHOLDS
         return Field(kind="choice", choices=[("", nothing), *choices], **made)
     return Field(kind="text", placeholder=default, **made)
 

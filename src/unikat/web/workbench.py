@@ -27,6 +27,7 @@ from unikat.web.runs import Run, Runs
 
 if TYPE_CHECKING:
     from unikat.data import CellTable
+    from unikat.data.grouping import HouseholdSample
     from unikat.data.held import Held
     from unikat.data.profile import Profile
     from unikat.jobs.column_preview import ColumnsSeen
@@ -420,6 +421,20 @@ class Workbench:
             if min(table.n_levels) > 1:
                 return table
         return read_keys(spec)
+
+    def households(self, spec: AssessmentSpec) -> HouseholdSample:
+        """Return the households of a file, read again if it has changed; its rules do not matter.
+
+        Raises
+        ------
+        UnikatError
+            If the file cannot be read as asked.
+        """
+        from unikat.jobs.zeros import read_grouped
+
+        plain = spec.model_copy(update={"zeros": None})
+        asked = ("households", *map(_stamp, spec.input_files()), plain.model_dump_json())
+        return self._seen.get(asked, lambda: read_grouped(plain))
 
     def edited_key(self, draft: Draft, spec: AssessmentSpec, name: str) -> EditedKey:
         """Return a key of a draft whose levels are merged by hand; parameters as of `key_table`.

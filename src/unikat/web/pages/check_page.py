@@ -78,8 +78,10 @@ class Checked:
 
     lines: Sequence[str]
     """The table that `unikat zeros check` prints; empty if there are no rules."""
-    n_records: int
-    """Records that break a rule."""
+    n_broken: int
+    """Records, or households, that break a rule."""
+    unit: str
+    """`record` or `household`."""
     problem: str
 
 
@@ -166,14 +168,16 @@ def checked(bench: Workbench, draft: Draft) -> tuple[Checked, int]:
     """Hold the rules against the file; also the status of an answer that shows it."""
     from unikat.jobs.zeros import check, check_lines
 
-    if not draft.rule_texts or draft.values.get("model") == HOUSEHOLDS:
-        return Checked(lines=(), n_records=0, problem=""), 200
+    if not draft.rule_texts:
+        return Checked(lines=(), n_broken=0, unit="", problem=""), 200
     try:
-        spec = _of_rules(bench, draft)
-        found = check(spec, bench.table(draft, spec))
+        spec = _of_units(bench, draft)
+        homes = spec.model.name == HOUSEHOLDS
+        found = check(spec, bench.households(spec) if homes else bench.table(draft, spec))
     except UnikatError as error:
-        return Checked(lines=(), n_records=0, problem=str(error)), status_of(error)
-    return Checked(lines=check_lines(found), n_records=found.n_broken, problem=""), 200
+        return Checked(lines=(), n_broken=0, unit="", problem=str(error)), status_of(error)
+    lines = check_lines(found)
+    return Checked(lines=lines, n_broken=found.n_broken, unit=found.unit, problem=""), 200
 
 
 def suggested(bench: Workbench, draft: Draft) -> tuple[Suggested, int]:
@@ -264,6 +268,31 @@ def _read(bench: Workbench, draft: Draft) -> tuple[str, ...]:
     notes: list[str] = []
     load_and_check(spec, Inputs(), Watcher(note=notes.append))
     return tuple(notes[:1])
+
+
+def _of_units(bench: Workbench, draft: Draft) -> AssessmentSpec:
+    """Specification of the keys and rules, and of what the units are: of households, if they are.
+
+    A synthesis draws households if their column is named, and no other model.
+    """
+    from unikat.jobs.zeros import as_rules_spec
+    from unikat.spec.synthesis import SynthesisSpec
+
+    of_synthesis = draft.kind.specification is SynthesisSpec
+    if not of_synthesis and draft.values.get("model") != HOUSEHOLDS:
+        return _of_rules(bench, draft)
+    homes = [
+        name
+        for name, one in fields_on("keys").items()
+        if one.place[0] == "households" and name != "population_households"
+    ]
+    told = (*OF_VALUES, "missing", "model", "household", *homes)
+    part = _part(draft, told, keys=draft.keys, rules=draft.rules)
+    if not of_synthesis:
+        return _spec(bench, part)
+    spec = part.asked(bench.folder.source(draft.path), bench.folder.root)
+    assert isinstance(spec, SynthesisSpec)
+    return as_rules_spec(spec)
 
 
 def _of_rules(bench: Workbench, draft: Draft) -> AssessmentSpec:

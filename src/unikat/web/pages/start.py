@@ -24,6 +24,7 @@ from unikat.web.fields import (
 )
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
+from unikat.web.pages.check_page import Checked, checked
 from unikat.web.workbench import (
     Nav,
     ReplacedError,
@@ -171,6 +172,8 @@ class StartPage(Command):
     """Folder of the results, from that of the workbench."""
     foreseen: Foreseen | None
     """None unless it was asked for."""
+    checked: Checked | None
+    """What a check of the rules has found; None unless it was asked for."""
     problem: str
 
 
@@ -203,7 +206,7 @@ def submit(request: Request) -> Response:
     if draft.kind.name == "protect":
         draft = draft.with_key_options(form)
     out = form.get("out", "").strip()
-    is_asked = form.get("action") in ("command", "foresee", "time")
+    is_asked = form.get("action") in ("command", "foresee", "time", "check")
     if not is_asked and form.get("asked_before", draft.asked_before) != draft.asked_before:
         return _page(bench, draft, out, CHANGED, 409)
     # What is started is what the page shows, whatever another tab has.
@@ -214,6 +217,11 @@ def submit(request: Request) -> Response:
             return bench.page("expected.html.j2", _expected(bench, draft))
         except ReplacedError:
             return Response(status_code=204)
+    if form.get("action") == "check":
+        found, status = checked(bench, draft)
+        if is_part(request):
+            return bench.page("checked.html.j2", found)
+        return _page(bench, draft, out, status=status, found=found)
     try:
         spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
         if form.get("action") == "foresee":
@@ -320,6 +328,7 @@ def _page(
     status: int = 200,
     *,
     foreseen: Foreseen | None = None,
+    found: Checked | None = None,
 ) -> Response:
     from unikat.language.keys import split_keys
 
@@ -352,6 +361,7 @@ def _page(
         common=common,
         out=out,
         foreseen=foreseen,
+        checked=found,
         problem=problem,
         wrong="",
         **_command(draft, out),
