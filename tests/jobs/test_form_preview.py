@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from unikat import Design, UnikatError, read
 from unikat.data.held import Held, hold
-from unikat.jobs.form_preview import coded_key, key_table, of_key
+from unikat.jobs.form_preview import coded_key, key_table
 from unikat.spec.tables import DataSpec
 
 RULES = {"AGE": ["AGE", "AGE:width(5)", "AGE:quantile(3)", "AGE:cut(4,9)"], "B": ["B"], "C": ["C"]}
 
 
 def one_by_one(data: DataSpec, keys: dict[str, str], held: Held) -> Any:
-    alone = [coded_key(of_key(data, name), key, name, held) for key, name in keys.items()]
+    alone = [coded_key(data.of_columns([name]), key, name, held) for key, name in keys.items()]
     return key_table(data, keys, alone, lambda: held)
 
 

@@ -119,6 +119,15 @@ def test_labels_say_what_codes_mean() -> None:
         assert found.n_unchanged == 2
 
 
+def test_the_kind_of_a_key_that_was_left_out_is_no_matter() -> None:
+    frame = people(60)
+    found = unikat.verify(
+        frame, frame.drop(columns="education"), keys=["sex", "region", "education"],
+        levels="education: ordered", population_size=60,
+    )  # fmt: skip
+    assert found.summary.keys[-1].action == "left out"
+
+
 @pytest.mark.slow
 def test_a_file_of_sdcmicro_and_one_of_arx(tmp_path: Path, capsys: Any) -> None:
     frame = people(300)

@@ -18,7 +18,7 @@ from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
 from unikat.data.numbers import rows_shown
 from unikat.data.patterns import distinct
-from unikat.data.sampling import few_classes, one_way, refuse_missing, sampling_from
+from unikat.data.sampling import few_classes, refuse_missing, sampling_from
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, option, setting
 
@@ -107,7 +107,7 @@ class HouseholdSample(NamedTuple):
 
 
 def numbered_households(
-    microdata: Microdata, columns: Sequence[str], missing_values: Any = None
+    microdata: Microdata, columns: Sequence[str], missing_values: object = ()
 ) -> Int32:
     """Number the households of a file by their order of appearance, (n_records,).
 
@@ -127,14 +127,8 @@ def numbered_households(
     """
     together = np.zeros(microdata.n_records, np.int64)
     for column in columns:
-        codes, values = microdata.codes(column)
-        given = missing_values
-        if isinstance(missing_values, dict):
-            given = missing_values.get(column, ())
-        given = (given,) if isinstance(given, (str, int, float)) else given or ()
-        without = {one_way(str(value)) for value in given}
-        missing = np.array([value in without for value in values] + [True])
-        refuse_missing(missing[codes], column, microdata.name, "household")
+        codes, values = microdata.codes(column, missing_values)
+        refuse_missing(codes < 0, column, microdata.name, "household")
         together = np.unique(together * len(values) + codes, return_inverse=True)[1]
     return _by_appearance(together)
 

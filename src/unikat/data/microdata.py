@@ -36,6 +36,7 @@ from unikat.data.sources import Declared, Source
 from unikat.data.table import CellTable, Missing
 from unikat.errors import DataError, brief
 from unikat.interrupts import interruptible
+from unikat.spec.missing import missing_codes_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -236,13 +237,15 @@ class Microdata:
                 )
         return self._source.native_with(added)
 
-    def codes(self, column: str) -> tuple[Int32, list[str]]:
+    def codes(self, column: str, missing_values: object = ()) -> tuple[Int32, list[str]]:
         """Code the values of any column, such as households or a sensitive variable.
 
         Parameters
         ----------
         column
             Name of a column of the data, key or not.
+        missing_values
+            Values that mean missing: by column, or for all.
 
         Returns
         -------
@@ -265,7 +268,7 @@ class Microdata:
         ([1, 0], ['7', '12'])
         """
         with self.attached(column) as connection:
-            return codes_of(connection, "c0")
+            return codes_of(connection, "c0", missing_codes_of(missing_values, column))
 
     def numbers(self, column: str) -> Float64:
         """Read any column of positive numbers, such as sizes of firms.

@@ -49,6 +49,7 @@ from unikat.data.text_files import open_text
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.interrupts import interruptible
 from unikat.spec.addresses import is_address
+from unikat.spec.missing import listed_codes
 
 
 @interruptible
@@ -263,7 +264,7 @@ def _missing_values(
     given: object, names: Sequence[str], source: Source
 ) -> dict[str, tuple[object, ...]]:
     if not isinstance(given, Mapping):
-        if not isinstance(given, str) and given is not None and not _codes_of(given):
+        if not isinstance(given, str) and given is not None and not listed_codes(given):
             # Nothing is said, which is not that no code means missing.
             return {}
         given = dict.fromkeys(names, given)
@@ -274,7 +275,7 @@ def _missing_values(
                 f"The missing values name {brief(str(name))!r}, which is no column of "
                 f"{source.name}." + column_hint(str(name), source.columns)
             )
-        codes = _codes_of(codes)
+        codes = listed_codes(codes)
         if any(isinstance(code, int) and number_meant(code) is None for code in codes):
             raise SpecError(
                 f"The missing values of {brief(str(name))!r} hold a number of hundreds of digits, "
@@ -282,12 +283,6 @@ def _missing_values(
             )
         result[str(name)] = tuple(codes)
     return result
-
-
-def _codes_of(codes: Any) -> tuple[Any, ...]:
-    if isinstance(codes, str) or not isinstance(codes, (Sequence, set, frozenset)):
-        return (codes,)
-    return tuple(codes)
 
 
 def open_source(

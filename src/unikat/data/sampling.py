@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -131,10 +131,8 @@ def make_households(
         return None
     together, alone = np.zeros(1, np.int64), np.zeros(1, bool)
     for column in design.household:
-        codes, values = codes_of(connection, columns[column])
-        without = {one_way(str(value)) for value in missing_values.get(column, ())}
-        missing = np.array([value in without for value in values] + [True])
-        alone = alone | missing[codes]
+        codes, values = codes_of(connection, columns[column], missing_values.get(column, ()))
+        alone = alone | (codes < 0)
         together = np.unique(together * len(values) + codes, return_inverse=True)[1]
     together[alone] = together.max() + 1 + np.arange(np.count_nonzero(alone))
     households = np.unique(together, return_inverse=True)[1].astype(np.int32)
@@ -147,8 +145,10 @@ def make_households(
     return households
 
 
-def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32, list[str]]:
-    """Code the values of a column of the view ``source``.
+def codes_of(
+    connection: duckdb.DuckDBPyConnection, column: str, missing: Iterable[object] = ()
+) -> tuple[Int32, list[str]]:
+    """Code the values of a column of the view ``source``, of which some mean missing.
 
     Returns
     -------
@@ -167,7 +167,8 @@ def codes_of(connection: duckdb.DuckDBPyConnection, column: str) -> tuple[Int32,
     kept = {text for text, without in zip(shown, empty, strict=True) if not without}
     numeric = all(number_meant(text) is not None for text in kept)
     levels = sorted(kept, key=(lambda text: (number_meant(text) or 0.0, text)) if numeric else str)
-    place = {text: code for code, text in enumerate(levels)}
+    declared = {one_way(str(value)) for value in missing}
+    place = {text: -1 if text in declared else code for code, text in enumerate(levels)}
     codes = np.array(
         [-1 if without else place[text] for text, without in zip(shown, empty, strict=True)] + [-1],
         dtype=np.int32,

@@ -46,7 +46,7 @@ from unikat.spec.kinds import ATTACK, RECORDS, Kind
 from unikat.spec.model import ModelSpec
 from unikat.spec.models import SIMPLEST
 from unikat.spec.rules import ZerosSpec
-from unikat.studies.fit import Fit, complete_fit
+from unikat.studies.fit import Fit
 from unikat.synthesis.attacks import run as attacks
 from unikat.synthesis.attacks.claims import Claims, claimed
 from unikat.synthesis.attacks.control import Opened, check_control
@@ -463,15 +463,8 @@ class _Persons:
 
         def estimate(table: CellTable) -> RiskEstimate:
             job.watcher.stage(f"Fitting {label} for τ1")
-            fit = complete_fit(
-                f"tau1-{table.fingerprint[:16]}",
-                build_model(self.model.name, self.model.options),
-                table,
-                seed=spec.sampling.seed,
-                plan=job.plan,
-                level=spec.report.level,
-                execution=job.execution,
-            )
+            model = build_model(self.model.name, self.model.options)
+            fit = job.fit(f"tau1-{table.fingerprint[:16]}", model, table)
             fits.append(fit)
             found = fit.estimate(spec.report.level)
             converged.append(found.converged)

@@ -60,7 +60,7 @@ from unikat.spec.limits import Limit
 from unikat.spec.policy import Policy, PolicySpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.tables import DataSpec, ReportSpec
-from unikat.studies.fit import Fit, complete_fit
+from unikat.studies.fit import Fit
 from unikat.zeros.conflicts import Handled
 
 
@@ -207,9 +207,6 @@ def check_protected(
     asked, original = job.spec, _single(job.spec)
     keys = tuple(map(column_of, asked.keys))
     gone = tuple(name for name in keys if name not in columns)
-    codes = asked.data.missing_values
-    if isinstance(codes, dict):
-        codes = {name: one for name, one in codes.items() if name in columns}
     # How the original was read says nothing of the file that was written, but for its characters.
     data = DataSpec(
         path=file,
@@ -218,7 +215,7 @@ def check_protected(
         encoding=asked.data.encoding,
         # By wildcards the risk is a lower bound, by which nothing is certified.
         missing="integrate" if asked.data.missing == "wildcard" else asked.data.missing,
-        missing_values=codes,
+        missing_values=asked.data.of_columns(columns).missing_values,
         memory_limit=asked.data.memory_limit,
     )
     try:
@@ -293,8 +290,7 @@ def _run(job: Job[CheckSpec]) -> Check:
     policy, level = asked.policy.spec, asked.policy.spec.confidence
     fitted = estimate = None
     if asked.table is not None and asked.needs_model:
-        how: Any = {"plan": job.plan, "level": level, "execution": job.execution}
-        fitted = complete_fit("file", asked.model, asked.table, seed=spec.sampling.seed, **how)
+        fitted = job.fit("file", asked.model, asked.table, level)
         estimate = fitted.estimate(level)
     converged = estimate is None or estimate.converged
     unknown: Sequence[Reason] = ()

@@ -82,15 +82,6 @@ class KeyCounts:
     """Records of the smallest combination without a missing key; 0 if there is none."""
 
 
-def of_key(data: DataSpec, column: str) -> DataSpec:
-    """Leave out what is said of other columns, which a key that is coded alone does not need."""
-    codes = data.missing_values
-    if isinstance(codes, dict):
-        codes = {name: code for name, code in codes.items() if name == column} or ()
-    levels = {name: kind for name, kind in data.levels.items() if name == column}
-    return data.model_copy(update={"missing_values": codes, "levels": levels})
-
-
 @interruptible
 def coded_key(data: DataSpec, key: str, column: str, held: Held) -> CellTable:
     """Tabulate one key alone, from which `key_table` makes that of any keys.
@@ -162,18 +153,16 @@ def key_counts(table: CellTable) -> KeyCounts:
 def _tabulated(
     data: DataSpec, keys: Mapping[str, str], held: Held, *, empty_rows: bool = False
 ) -> CellTable:
-    codes, names = data.missing_values, set(keys.values())
-    if isinstance(codes, dict):
-        codes = {name: code for name, code in codes.items() if name in names}
+    data = data.of_columns(keys.values())
     found = read(
         held,
         list(keys),
         Design(without_population=True),
         codebook=data.codebook,
         missing=data.missing,
-        missing_values=codes,
+        missing_values=data.missing_values,
         decimal=data.decimal,
-        levels={name: kind for name, kind in data.levels.items() if name in names},
+        levels=data.levels,
         fewest_keys=1,
         constant_keys=True,
         empty_rows=empty_rows,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,15 +190,10 @@ def open_data(
     DataError, SpecError
         If no file is named, or it cannot be read as asked.
     """
-    if source is None:
-        source = data.path or data.database
-    if source is None:
-        raise DataError(
-            "No data file is named, as in a run of a data frame. Write its path as path under "
-            "[data] in the specification, or pass the file or frame itself with the options."
-        )
     microdata = read(
-        source,
+        frame_or_file(
+            source, data.path or data.database, "No data file is named", "[data]", PASS_IT
+        ),
         list(keys),
         design,
         codebook=data.codebook,
@@ -216,6 +212,22 @@ def open_data(
     return microdata
 
 
+PASS_IT = ", or pass the file or frame itself with the options"
+
+
+def frame_or_file(
+    frame: Any, path: Path | str | None, without: str, table: str, remedy: str = ""
+) -> Any:
+    """Return the frame, or else the file that a table of the specification names (DataError)."""
+    found = path if frame is None else frame
+    if found is None:
+        raise DataError(
+            f"{without}, as in a run of a data frame. Write its path as path under {table} in the "
+            f"specification{remedy}."
+        )
+    return found
+
+
 def reading(file: FileSpec) -> dict[str, Any]:
     """Return how a file is read, as arguments."""
     return {name: getattr(file, name) for name in FileSpec.model_fields if name != "path"}
@@ -228,12 +240,8 @@ def read_margins(
     left = iter(frames)
     found = []
     for number, spec in enumerate(specs, start=1):
-        source = next(left, None) if spec.path is None else spec.path
-        if source is None:
-            raise DataError(
-                f"Margin {number} names no file, as in a run of a data frame. Write its path as "
-                "path under [[margins]] in the specification."
-            )
+        frame = next(left, None) if spec.path is None else None
+        source = frame_or_file(frame, spec.path, f"Margin {number} names no file", "[[margins]]")
         how = reading(spec)
         del how["decimal"]
         found.append(read_margin(source, keys, **how))
@@ -356,14 +364,9 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         If it cannot be read, or does not have the survey's keys.
     """
     assert spec.registry is not None
-    if spec.registry.path is None and source is None:
-        raise DataError(
-            "No file of the registry is named, as in a run of a data frame. Write its path as path "
-            "under [registry] in the specification."
-        )
     data = spec.data
     table = read(
-        spec.registry.path if source is None else source,
+        frame_or_file(source, spec.registry.path, "No file of the registry is named", "[registry]"),
         list(spec.keys),
         UNKNOWN,
         codebook=data.codebook,
@@ -405,15 +408,11 @@ def read_release(
     """
     asked, data = spec.release, spec.data
     assert asked is not None
-    if asked.path is None and source is None:
-        raise DataError(
-            "No file of the other release is named, as in a run of a data frame. Write its path as "
-            "path under [release] in the specification."
-        )
+    file = frame_or_file(source, asked.path, "No file of the other release is named", "[release]")
 
     def opened(keys: Sequence[str]) -> Microdata:
         return read(
-            asked.path if source is None else source,
+            file,
             list(keys),
             UNKNOWN,
             codebook=data.codebook,

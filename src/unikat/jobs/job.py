@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import pyarrow as pa
 
 from unikat.data.frames import FILE, FrameKind
+from unikat.data.table import CellTable
 from unikat.errors import DataError, Leading, OutputError, SpecError, option
 from unikat.files.folder import check_free, claimed, owned
 from unikat.files.json import parse_json
@@ -44,6 +45,7 @@ from unikat.spec.kinds import ASSESS, COMMITTEE, FITS, KINDS, WORD, Kind, kind_i
 from unikat.spec.provenance import Provenance
 from unikat.spec.tables import SamplingSpec
 from unikat.studies.auto import Execution
+from unikat.studies.fit import Fit, complete_fit
 from unikat.studies.store import FitStore
 
 S = TypeVar("S", bound=Any)
@@ -292,6 +294,18 @@ class Job(Generic[S]):
             folder=None if self.store is None else self.store.folder,
             resume=self.resume,
             watcher=self.watcher,
+        )
+
+    def fit(self, name: str, model: Any, table: CellTable, level: float | None = None) -> Fit:
+        """Fit as `complete_fit` does; `level` is that of the report, unless it is given."""
+        return complete_fit(
+            name,
+            model,
+            table,
+            seed=self.spec.sampling.seed,
+            plan=self.plan,
+            level=self.spec.report.level if level is None else level,
+            execution=self.execution,
         )
 
     @property

@@ -17,7 +17,6 @@ from unikat.data.table import CellTable
 from unikat.data.writers import WRITTEN, ending, has_own_format
 from unikat.files.folder import claim, keep_inputs, refuse_links
 from unikat.files.json import parse_json
-from unikat.inference.progress import Watcher
 from unikat.jobs.applied import plan_keys
 from unikat.jobs.check import CHECKED, Check, check_protected, forget_check
 from unikat.jobs.columns import Treated, treated, with_risk
@@ -66,7 +65,7 @@ from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.recodings import LEFT_OUT
 from unikat.spec.trust import SHOWN
-from unikat.studies.fit import Fit, complete_fit
+from unikat.studies.fit import Fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -195,19 +194,12 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     spec, watcher, level = _with_seed(job.spec), job.watcher, job.spec.report.level
     asked = load_and_check(spec, job.inputs, watcher)
     file = _file_to_write(job, spec, asked)
-    fit = partial(
-        complete_fit,
-        seed=spec.sampling.seed,
-        plan=job.plan,
-        level=level,
-        execution=job.execution,
-    )
-    original = _original(spec, asked, fit, watcher)
+    original = _original(spec, asked, job)
     posterior = original.posterior
     scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
     chosen = choose(spec, asked, scenarios, releases_of(spec, asked, posterior), watcher)
     watcher.stage("Assessing the protected file")
-    risk = _risk(spec, asked, scenarios, chosen, original, fit)
+    risk = _risk(spec, asked, scenarios, chosen, original, job.fit)
     treatment = _treatment(spec, asked, chosen)
     summary = replace(
         _summary(job, spec, file, asked, chosen, risk, treatment),
@@ -267,10 +259,9 @@ class _Original(NamedTuple):
     """Why its numbers may not tell whether a limit is met."""
 
 
-def _original(
-    spec: ProtectionSpec, asked: Loaded, fit: Callable[..., Fit], watcher: Watcher
-) -> _Original:
+def _original(spec: ProtectionSpec, asked: Loaded, job: Job[ProtectionSpec]) -> _Original:
     """Fit the file as it is, or take the fit of an assessment that kept its states."""
+    watcher = job.watcher
     states = states_told(watcher.progress)
     if spec.assessed is not None:
         results = saved_fit(spec.assessed, spec.model, asked.table)
@@ -284,7 +275,7 @@ def _original(
         posterior = posterior_beside(results, asked.table, tell)
         unknown = unknown_of_result(results.result)
         return _Original(posterior, results.result.converged, unknown)
-    fitted = fit("original", asked.model, asked.table)
+    fitted = job.fit("original", asked.model, asked.table)
     estimate = fitted.estimate(spec.report.level)
     watcher.stage("Going on from the fit")
     posterior = Posterior.of(fitted, progress=states)

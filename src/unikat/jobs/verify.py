@@ -48,7 +48,6 @@ from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.verification import VerifySpec
-from unikat.studies.fit import complete_fit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -128,8 +127,7 @@ def run(job: Job[VerifySpec]) -> Verification:
     perturbed, identical = asked.perturbed, asked.identical
     original = table.cells[table.record_cell]
     level, seed = spec.report.level, spec.sampling.seed
-    how: Any = {"seed": seed, "plan": job.plan, "level": level, "execution": job.execution}
-    fitted = complete_fit("original", model, table, **how)
+    fitted = job.fit("original", model, table)
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
     shown = _published(table, recoding, codes, rows)
@@ -145,7 +143,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         matches = most_matches(Posterior.of(fitted), recoding, codes, level, hidden, rows)
     elif not identical:
         watcher.stage("Assessing the protected file")
-        again = complete_fit("protected", model, shown, **how)
+        again = job.fit("protected", model, shown)
         after = again.estimate(level)
         if knows_groups:
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)
@@ -323,9 +321,7 @@ def _protected(spec: VerifySpec, frame: Any, answers: Mapping[str, Sequence[str]
             f"{source.name} has none of the keys: {listed(spec.keys)}. Keys have the same names in "
             "both files; rename the columns."
         )
-    if isinstance(data.missing_values, dict):
-        codes = {name: one for name, one in data.missing_values.items() if name in keys}
-        data = data.model_copy(update={"missing_values": codes})
+    data = data.of_columns(keys)
     return open_data(data, keys, UNKNOWN, frame, fewest_keys=1, constant_keys=True, answers=answers)
 
 

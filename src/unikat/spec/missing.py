@@ -83,3 +83,21 @@ def _columns(values: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
 def read_missing_values(value: Any, asked: Asked) -> Any:
     """Read the option: codes of all keys beside codes by key are those of each key."""
     return missing_codes(value, _columns(asked.values, asked.given))
+
+
+def missing_codes_of(given: object, column: str) -> tuple[object, ...]:
+    """List the codes of a column, of codes by column or of all columns.
+
+    Examples
+    --------
+    >>> missing_codes_of({"AGE": -1}, "AGE"), missing_codes_of({"AGE": -1}, "SEX")
+    ((-1,), ())
+    """
+    return listed_codes(given.get(column, ()) if isinstance(given, Mapping) else given)
+
+
+def listed_codes(codes: object) -> tuple[object, ...]:
+    """List codes, of which there may be a single one."""
+    if isinstance(codes, str) or not isinstance(codes, (Sequence, set, frozenset)):
+        return (codes,)
+    return tuple(codes)

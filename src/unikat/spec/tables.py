@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -133,6 +133,14 @@ class DataSpec(FileSpec):
         if self.database is None:
             return None
         return f"{self.table or 'a query'} in {database_name(self.database)}"
+
+    def of_columns(self, columns: Collection[str]) -> Self:
+        """Leave out what is said of the codes and levels of other columns."""
+        codes = self.missing_values
+        if isinstance(codes, dict):
+            codes = {name: one for name, one in codes.items() if name in columns}
+        levels = {name: kind for name, kind in self.levels.items() if name in columns}
+        return self.model_copy(update={"missing_values": codes, "levels": levels})
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

@@ -385,11 +385,11 @@ class Workbench:
         UnikatError
             If the file cannot be read as asked.
         """
-        from unikat.jobs.form_preview import coded_key, key_table, of_key
+        from unikat.jobs.form_preview import coded_key, key_table
 
         stamps, names = tuple(map(_stamp, spec.input_files())), draft.keys
         keys = dict(zip(spec.keys, names, strict=True))
-        alone = [(key, of_key(spec.data, name)) for key, name in keys.items()]
+        alone = [(key, spec.data.of_columns([name])) for key, name in keys.items()]
 
         def code(fresh: Sequence[int]) -> list[CellTable]:
             found = []

@@ -10,7 +10,6 @@ from unikat._typing import Float64, Int32
 from unikat.classics.table import Classics, classics
 from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
-from unikat.data.sampling import one_way
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.interrupts import interruptible
@@ -23,7 +22,6 @@ from unikat.report.facts.registry import RegistryResult, registry_result
 from unikat.report.facts.release import ReleaseResult
 from unikat.risk.registry import RegistryRisk
 from unikat.spec.assessment import AssessmentSpec
-from unikat.spec.missing import Code
 from unikat.spec.tables import ClassicsSpec
 from unikat.zeros.conflicts import Handled
 
@@ -84,7 +82,7 @@ def find_classics(
     table: CellTable,
     spec: ClassicsSpec,
     handled: Handled | None,
-    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
+    missing_values: object = (),
 ) -> Classics:
     """Compute the classic measures of a file, for the records that were assessed.
 
@@ -121,7 +119,7 @@ def find_column(
     microdata: Microdata,
     column: str,
     handled: Handled | None,
-    missing_values: tuple[Code, ...] | dict[str, Code | tuple[Code, ...]] = (),
+    missing_values: object = (),
 ) -> Column:
     """Read a column by which the risk can be broken down; parameters as for `find_classics`.
 
@@ -130,13 +128,6 @@ def find_column(
     DataError
         If there is no such column.
     """
-    found, values = microdata.codes(column)
-    of_column: Code | tuple[Code, ...] = (
-        missing_values.get(column, ()) if isinstance(missing_values, dict) else missing_values
-    )
-    listed = of_column if isinstance(of_column, tuple) else (of_column,)
-    without = {one_way(str(value)) for value in listed}
-    missing = np.array([value in without for value in values] + [True])
-    codes = np.where(missing[found], -1, found).astype(np.int32)
+    codes, values = microdata.codes(column, missing_values)
     kept = slice(None) if handled is None else np.flatnonzero(handled.kept)
     return Column(name=column, codes=codes[kept], labels=tuple(values))
