@@ -13,15 +13,12 @@ from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.sampling import LEAST_RECORDS
 from unikat.data.table import CellTable
-from unikat.errors import DataError, SpecError
-from unikat.models.households.records import toy_table
+from unikat.errors import DataError
 from unikat.studies.designs import (
     Population,
     allocate,
     allocate_power,
     chain_seed,
-    check_allocation,
-    check_design,
     draw_sample,
     draw_units,
     inclusion,
@@ -392,25 +389,6 @@ def test_sizes_that_do_not_fit_are_refused(measure):
         Population.of(table, None, measure)
 
 
-@pytest.mark.parametrize(
-    ("design", "allocation", "power", "words"),
-    [
-        ("stratified", "eqaul", 0.5, "Did you mean 'equal'"),
-        ("simple", "equal", 0.5, "add --design stratified"),
-        ("stratified", "power", 1.5, "power is 1.5; it must be from 0"),
-        ("stratified", "power", float("nan"), "power is nan"),
-    ],
-)
-def test_impossible_allocations_are_refused(design, allocation, power, words):
-    with pytest.raises(SpecError, match=words):
-        check_allocation(design, allocation, power)
-
-
-def test_an_unknown_design_is_refused():
-    with pytest.raises(SpecError, match="Did you mean 'stratified'"):
-        check_design("stratifed")
-
-
 def test_households_of_a_sample_keep_their_members_and_a_slot():
     """A sample of heads who live alone, each a household key: one slot, which is empty."""
     layout = HouseholdLayout(
@@ -447,11 +425,6 @@ def test_the_number_of_households_is_rounded_to_the_nearest():
         len(draw_units(population, n, 1, seed=1, design="households")) for n in (1, 3, 5, 7, 10)
     ]
     assert drawn_units == [2, 4, 4, 8, 10]
-
-
-def test_levels_of_a_sample_are_not_taken_under_rules_of_households():
-    with pytest.raises(SpecError, match="rules of what is impossible"):
-        observed_levels(toy_table(ruled=True))
 
 
 def test_levels_that_are_not_to_be_named_stay_so_in_a_sample():

@@ -15,7 +15,7 @@ from unikat.inference.progress import Watcher
 from unikat.models.households.nested import NestedHouseholds
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures
-from unikat.studies.designs import Population, chain_seed, draw_units
+from unikat.studies.designs import chain_seed, draw_units
 from unikat.studies.evaluate import Study, evaluate
 from unikat.studies.scores import Fit
 
@@ -214,13 +214,6 @@ def test_an_empty_sample_is_told():
         ({"sizes": ()}, "No sample size"),
         ({"sizes": (0,)}, "at least 1"),
         ({"sizes": (5, 5)}, "more than once"),
-        ({"repeats": 0}, "repeats is 0"),
-        ({"level": 1.0}, "level must be"),
-        ({"design": "twice"}, "not known"),
-        ({"allocation": "equal"}, "add --design stratified"),
-        ({"design": "stratified", "allocation": "equally"}, "Did you mean 'equal'"),
-        ({"design": "stratified", "allocation": "power", "power": -0.1}, "power is -0.1"),
-        ({"seed": -1}, "seed"),
     ],
 )
 def test_impossible_studies_are_refused(changes, words):
@@ -230,14 +223,11 @@ def test_impossible_studies_are_refused(changes, words):
 
 def test_studies_that_do_not_fit_the_population_are_refused():
     population = people(40)
-    bare = Population.of(population.table)
     for choice, changes, models, words in (
         (population, {}, {"a": Toy(), "b": Toy()}, "'a' and 'b' are the same"),
         (population, {"sizes": (41,)}, {"toy": Toy()}, "larger than the population"),
         (population, {}, {}, "No model"),
         (population, {}, {"ties": NestedHouseholds(ties="head")}, "ties is for synthetic"),
-        (bare, {"design": "stratified"}, {"toy": Toy()}, "needs strata"),
-        (bare, {"design": "pps"}, {"toy": Toy()}, "needs sizes of the units"),
         (
             population,
             {"design": "stratified", "allocation": "equal", "sizes": (2, 9)},

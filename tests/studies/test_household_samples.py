@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from unikat.data import Design, read
-from unikat.errors import SpecError
 from unikat.studies.designs import Population, Sample, draw_sample, draw_units, observed_levels
 
 
@@ -88,13 +87,3 @@ def test_a_key_keeps_two_levels(population: Population) -> None:
     found = observed_levels(with_missing)
     assert found.cells[0, 0] == -1
     assert found.keys[1].levels[found.cells[0, 1]] == table.keys[1].levels[3]
-
-
-def test_levels_of_the_sample_and_rules_exclude_each_other(population: Population) -> None:
-    from unikat.zeros import Zeros
-    from unikat.zeros.conflicts import apply_zeros
-
-    zeros = Zeros.of(["A == 3 and B == 7"], population.table.keys)
-    table = apply_zeros(population.table, zeros, "drop").table
-    with pytest.raises(SpecError, match="levels of the population"):
-        observed_levels(table)

@@ -78,16 +78,6 @@ class ComparisonSettings:
     """Sweeps at which a fit ends whatever the clock says, by label and fit ('risk', 'held-out'):
     how a fit that ended by time is repeated to the last digit."""
 
-    def __post_init__(self) -> None:
-        """Check the shares."""
-        if not 0.0 <= self.held_out < 1.0:
-            raise SpecError(
-                f"held_out is {self.held_out!r}; it is a share of the records, at least 0 (leave "
-                "none out) and below 1, such as 0.2."
-            )
-        if not 0.0 < self.level < 1.0:
-            raise SpecError(f"level must be between 0 and 1, such as 0.95, not {self.level!r}.")
-
     def plan_of(self, label: str, kind: str) -> Plan:
         """Return the plan of one fit."""
         plan = self.plan

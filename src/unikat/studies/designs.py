@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from unikat.data.households import HouseholdLayout
 from unikat.data.keys import MISSING, Key
 from unikat.data.sampling import few_classes, sampling_of
 from unikat.data.table import CellTable
-from unikat.errors import DataError, SpecError, suggest
+from unikat.errors import DataError
 from unikat.rng import check_seed
 
 DesignName: TypeAlias = Literal["simple", "bernoulli", "stratified", "pps", "households"]
@@ -210,51 +210,13 @@ class Population:
         )
 
 
-def check_design(design: str) -> None:
-    """Refuse an unknown design (SpecError)."""
-    choices = get_args(DesignName)
-    if design not in choices:
-        raise SpecError(
-            f"The design {design!r} is not known; use one of {', '.join(choices)}."
-            + suggest(design, choices)
-        )
-
-
-def check_allocation(design: str, allocation: str, power: float) -> None:
-    """Refuse an unknown allocation, or one of strata that are not there (SpecError)."""
-    choices = get_args(Allocation)
-    if allocation not in choices:
-        raise SpecError(
-            f"The allocation {allocation!r} is not known; use one of {', '.join(choices)}."
-            + suggest(allocation, choices)
-        )
-    if allocation != "proportional" and design != "stratified":
-        raise SpecError(
-            f"The allocation {allocation} shares a sample among strata, but the design is "
-            f"{design}; add --design stratified, or leave the allocation out."
-        )
-    if not 0.0 <= power <= 1.0:
-        raise SpecError(
-            f"power is {power!r}; it must be from 0 (all strata alike) to 1 (as their sizes are)."
-        )
-
-
 def observed_levels(table: CellTable) -> CellTable:
     """Return a table whose keys have the levels of its records alone, at least two each.
 
     Of households also as many slots as the largest has members.
-
-    Raises
-    ------
-    SpecError
-        If combinations are impossible: rules are about all levels.
     """
-    if table.has_impossible:
-        raise SpecError(
-            "The levels of the samples are to be those of their records, but rules of what is "
-            "impossible are about all levels. Take the levels of the population "
-            '(--levels population, levels="population"), or leave the rules out.'
-        )
+    # Rules are about all levels; the specification refuses them.
+    assert not table.has_impossible
     # The order of the levels is kept, so cells stay sorted.
     if table.layout is not None:
         layout, cells = _of_households(table.layout, table.cells)

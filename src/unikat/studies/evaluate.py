@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from unikat.classics.formulas import FORMULAS, Formula
-from unikat.errors import SpecError, UnikatError, suggest
+from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
 from unikat.inference.chains import Plan
 from unikat.inference.identity import check_distinct
@@ -19,7 +19,6 @@ from unikat.inference.tasks import run_tasks
 from unikat.models.base import AnyModel
 from unikat.models.device import Device
 from unikat.risk.exposure import views
-from unikat.rng import check_seed
 from unikat.spec.models import USUAL
 from unikat.studies.auto import Execution, check_ties
 from unikat.studies.designs import (
@@ -29,8 +28,6 @@ from unikat.studies.designs import (
     Population,
     Sample,
     chain_seed,
-    check_allocation,
-    check_design,
     draw_sample,
     second_sample,
 )
@@ -49,10 +46,12 @@ _FILES_OF = "files of "
 class Study:
     """What samples are drawn, and how each is fitted.
 
+    `EvaluationSpec` checks all but the sizes, whose shares are known with the population.
+
     Raises
     ------
     SpecError
-        If a value is out of range, or a size occurs twice.
+        If a size is not possible, or occurs twice.
     """
 
     sizes: tuple[int, ...]
@@ -77,9 +76,6 @@ class Study:
     """Formulas of others (`unikat.classics.formulas.FORMULAS`) that are computed of each sample."""
 
     def __post_init__(self) -> None:
-        check_design(self.design)
-        check_allocation(self.design, self.allocation, self.power)
-        check_seed(self.seed)
         if not self.sizes:
             raise SpecError("No sample size is given; name at least one, such as --n 1000,5%.")
         for n in self.sizes:
@@ -87,18 +83,6 @@ class Study:
                 raise SpecError(f"The sample size {n:,} is not possible; it must be at least 1.")
             if self.sizes.count(n) > 1:
                 raise SpecError(f"The sample size {n:,} is asked for more than once.")
-        if self.repeats < 1:
-            raise SpecError(f"repeats is {self.repeats}; it must be at least 1.")
-        for name in self.formulas:
-            if name not in FORMULAS:
-                raise SpecError(
-                    f"There is no formula {name!r}.{suggest(name, FORMULAS)} Formulas: "
-                    f"{', '.join(FORMULAS)}."
-                )
-        if not 0.0 <= self.blank < 1.0:
-            raise SpecError(f"blank must be from 0 to below 1, such as 0.02, not {self.blank!r}.")
-        if not 0.0 < self.level < 1.0:
-            raise SpecError(f"level must be between 0 and 1, such as 0.95, not {self.level!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,21 +250,6 @@ def check_study(
                 f"The sample size {n:,} is larger than the population, which has "
                 f"{_units(population)}; take at most that."
             )
-    if study.design == "stratified" and population.strata is None:
-        raise SpecError("The stratified design needs strata; name their column with --strata.")
-    if study.design == "pps" and population.measure is None:
-        raise SpecError("The design pps needs sizes of the units; name their column with --size.")
-    of_households = population.table.layout is not None
-    if study.design == "households" and population.table.households is None and not of_households:
-        raise SpecError(
-            "The design households needs to know the households; name their column with "
-            "--household."
-        )
-    if study.levels == "sample" and population.table.has_impossible:
-        raise SpecError(
-            "Rules of what is impossible are about all levels, so the samples' keys need the "
-            "levels of the population: leave out --levels sample, or the rules."
-        )
     if study.allocation != "proportional" and population.strata is not None:
         n_strata = int(population.strata.max()) + 1
         if min(study.sizes) < n_strata:
