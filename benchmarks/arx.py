@@ -144,7 +144,7 @@ def main() -> None:
         recoding = Recoding(keys=tuple(keys))
         codes = recoding.codes(table.cells)[table.record_cell]
         kept = [one.key for one in keys if one.key is not None]
-        gone = suppress(codes, [key.n_levels for key in kept], KAnonymity(k)).suppressed
+        gone = suppress(codes, [key.n_levels for key in kept], KAnonymity(k))
         _, place, size = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
         small = size[place.ravel()] < k
         bits = surprise(codes)

@@ -50,19 +50,6 @@ class Patterns:
             add_margin_counts(self.cells, self.counts, keys, rows, answering, total)
         return total
 
-    def most_alike(self, kept: int) -> int:
-        """Count at most how many records match one margin of some keys (bits).
-
-        The largest margin among those that know the keys, and all that do not.
-        """
-        knows = (self.known & kept) == kept
-        parts = [part for part, full in zip(self.members, knows, strict=True) if full]
-        rows = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        total = np.zeros(len(rows), np.int64)
-        add_margin_counts(self.cells, self.counts, self._keys(kept), rows, rows, total)
-        others = int(self.counts.sum() - self.counts[rows].sum())
-        return int(total.max(initial=0)) + others
-
     def shown(self, rows: Int64, kept: int) -> Int32:
         """Patterns with all keys missing but those kept, (n_rows, n_keys)."""
         cells = np.full((len(rows), self.cells.shape[1]), MISSING, np.int32)

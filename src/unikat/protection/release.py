@@ -77,11 +77,10 @@ def suppressed_values(
     try:
         table = recoding.table(posterior.table)
         if posterior.table.layout is None:
-            return suppress(codes, table.n_levels, rule, costs=costs).suppressed
+            return suppress(codes, table.n_levels, rule, costs=costs)
         if table.layout is None:
             # Members have no key any more. The size of a household stays.
-            found = suppress(codes, table.n_levels, rule, costs=[np.inf, *costs])
-            return found.suppressed[:, 1:]
+            return suppress(codes, table.n_levels, rule, costs=[np.inf, *costs])[:, 1:]
         names = [recoding.keys[j].name for j in recoding.kept]
         own = [table.layout.name_of(key) for key in table.layout.variables]
         of_key = np.array(names)[:, None] == np.array(own)

@@ -6,17 +6,12 @@ A record shows the keys that it knows and that are not suppressed. Two rules say
 - `RiskLimit`: another record of the file matches what it shows, or its risk as the only record of
   its margin is at most a threshold.
 
-Two readings say what the suppressed values of *other* records are to it:
+The suppressed values of *other* records are to it what they are: the records that match are those
+whose values agree with what the record shows, whether they show them or not. This is f of the
+margin in r1 of the published record (`unikat.risk.shown`). Were they matches of every level, as in
+``--missing wildcard``, k - 1 records without any value would make every file k-anonymous.
 
-- ``"true"``, the default: they are what they are. The records that match are those whose values
-  agree with what the record shows, whether they show them or not. This is f of the margin in r1 of
-  the published record (`unikat.risk.shown`).
-- ``"wildcard"``: they match every level, as in ``--missing wildcard``. One record that is wholly
-  suppressed then matches all others, so k - 1 such records make any file k-anonymous. That is
-  k-anonymity by the letter, and a protection of nobody: the suppressed records do not change how
-  many persons of the population share a cell. Use it to compare with programs that count so.
-
-A value that was missing before matches every level, in both readings.
+A value that was missing before matches every level.
 
 **To suppress never makes a record worse.** What a record shows after further suppression agrees
 with all that agreed before, since two patterns agree if they do so in each key by itself, and a key
@@ -25,10 +20,9 @@ risk of a margin does not grow as it loses a key (where households share the key
 of its law: `mixtures.homes`), and other records' suppressions leave it alone. So a safe record
 stays safe whatever else is suppressed.
 
-**The reading "true" is solved exactly.** No record's safety depends on what is suppressed in
-another, so the cheapest solution is that of each record: the cheapest set of keys that makes it
-safe. Sets are visited from the cheapest one on, and only records that are not safe yet ask for
-their margin. The reading "wildcard" is in `unikat.protection.coupled`.
+**The solution is exact.** No record's safety depends on what is suppressed in another, so the
+cheapest solution is that of each record: the cheapest set of keys that makes it safe. Sets are
+visited from the cheapest one on, and only records that are not safe yet ask for their margin.
 """
 
 from __future__ import annotations
@@ -36,21 +30,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from unikat._typing import AnyArray, Bool, Float64, Int32, Int64
 from unikat.data.households import HouseholdLayout
-from unikat.data.keys import MISSING
 from unikat.data.patterns import distinct
-from unikat.errors import SpecError, suggest
-from unikat.protection.coupled import coupled
+from unikat.errors import SpecError
 from unikat.protection.matches import HouseholdPatterns, Patterns, as_bits
 from unikat.spec.protection import MOST_SUPPRESSED
-
-Matching: TypeAlias = Literal["true", "wildcard"]
-"""What a suppressed value of another record matches: the level it has, or every level."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +47,6 @@ class KAnonymity:
 
     k: int
     """At least 2."""
-
-    def __post_init__(self) -> None:
-        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
-        if not whole or self.k < 2:
-            raise SpecError(f"k is {self.k!r}; it must be a whole number, at least 2, such as 3.")
 
     @property
     def needed(self) -> int:
@@ -96,12 +79,6 @@ class RiskLimit:
 
     needed = 2
 
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.threshold <= 1.0:
-            raise SpecError(
-                f"threshold is {self.threshold!r}; it must be from 0 to 1, such as 0.1."
-            )
-
     def accepts(self, patterns: Int32) -> Bool:
         """Whether the risk of each pattern is at most the threshold, (m,)."""
         return np.asarray(self.risk_of(patterns), np.float64) <= self.threshold
@@ -117,37 +94,13 @@ class RiskLimit:
         )
 
 
-@dataclass(frozen=True)
-class Suppression:
-    """Values to set missing, and how near to the fewest possible they are."""
-
-    suppressed: Bool
-    """(n, n_keys), in the order of the records; False where a value was missing before."""
-    by_key: Int64
-    """(n_keys,) values suppressed of each key."""
-    cost: float
-    """Sum of the costs of the suppressed values."""
-    lower_bound: float
-    """No solution costs less. Equal to `cost` where the solution is proved optimal."""
-    optimal: bool
-    """Whether no solution costs less."""
-
-    @property
-    def excess(self) -> float:
-        """Most by which the cost is above the lowest possible one, as a share of that one."""
-        if self.optimal:
-            return 0.0
-        return self.cost / self.lower_bound - 1.0 if self.lower_bound > 0.0 else np.inf
-
-
 def suppress(
     codes: AnyArray,
     n_levels: Sequence[int],
     rule: KAnonymity | RiskLimit,
     *,
     costs: Sequence[float] | Float64 | None = None,
-    matching: Matching = "true",
-) -> Suppression:
+) -> Bool:
     """Find the cheapest values to suppress so that every record is safe.
 
     Parameters
@@ -161,88 +114,45 @@ def suppress(
     costs
         (n_keys,) cost of suppressing one value of each key, above 0; 1 by default, which finds the
         fewest values. Infinity keeps a key.
-    matching
-        What suppressed values of other records are (see the head of this module): what they are
-        (``"true"``), or matches of every level (``"wildcard"``).
 
     Returns
     -------
-    Suppression
-        Optimal with ``"true"``; with ``"wildcard"`` optimal or with a lower bound. The same input
-        gives the same answer; of sets of keys that cost the same a record gets the one with fewest
-        keys, and of these the first in the order of the keys.
+    Bool
+        (n, n_keys) values to set missing, in the order of the records; False where one was missing
+        before. Of sets of keys that cost the same a record gets the one with fewest keys, and of
+        these the first in the order of the keys.
 
     Raises
     ------
     SpecError
-        If an argument is out of range, or no suppression makes all records safe; the message says
-        the best that can be reached.
+        If there are too many keys, or no suppression makes all records safe; the message says the
+        best that can be reached.
 
     Notes
     -----
-    With ``"true"`` the work is at most 2^n_keys passes over the distinct patterns, and as many for
-    each set of keys that patterns know. The risk is asked of sample uniques of a margin alone, and
-    of each until it is safe.
+    The work is at most 2^n_keys passes over the distinct patterns, and as many for each set of keys
+    that patterns know. The risk is asked of sample uniques of a margin alone, and of each until it
+    is safe.
 
     Examples
     --------
     The last two records are alone; each is one of the others without its second key.
 
     >>> codes = [[0, 0], [0, 0], [1, 0], [1, 0], [0, 1], [1, 1]]
-    >>> found = suppress(codes, (2, 2), KAnonymity(2))
-    >>> found.suppressed.astype(int).tolist()
+    >>> suppress(codes, (2, 2), KAnonymity(2)).astype(int).tolist()
     [[0, 0], [0, 0], [0, 0], [0, 0], [1, 0], [1, 0]]
-    >>> found.by_key.tolist(), found.cost, found.optimal
-    ([2, 0], 2.0, True)
-
-    A missing first key matches both levels, so by the letter one of the two is enough.
-
-    >>> suppress(codes, (2, 2), KAnonymity(2), matching="wildcard").cost
-    1.0
     """
-    cost = _checked(np.asarray(codes), n_levels, costs, matching)
-    codes = np.ascontiguousarray(codes, np.int32)
-    found = distinct(codes, n_levels)
-    patterns = Patterns(codes[found.first], found.counts)
-    own = _own_optimum(patterns, rule, cost)[found.place]
-    if matching == "true":
-        return _result(own, cost)
-    mask, bound = coupled(codes, n_levels, rule.needed, rule.accepts, cost, own)
-    return _result(mask, cost, bound)
-
-
-def _checked(codes: AnyArray, n_levels: Sequence[int], costs: object, matching: str) -> Float64:
-    """Refuse arguments that are wrong; return the costs."""
-    if matching not in get_args(Matching):
-        choices = get_args(Matching)
-        raise SpecError(
-            f"matching={matching!r} is not known; use one of {', '.join(map(repr, choices))}."
-            + suggest(str(matching), choices)
-        )
     n_keys = len(n_levels)
-    if codes.ndim != 2 or codes.shape[1] != n_keys:
-        raise SpecError(f"codes has the shape {codes.shape}; it must be (records, {n_keys} keys).")
     if n_keys > MOST_SUPPRESSED:
         raise SpecError(
             f"Local suppression takes at most {MOST_SUPPRESSED} keys; there are {n_keys}. Name "
             "fewer."
         )
-    if codes.size and ((codes < MISSING) | (codes >= np.asarray(n_levels))).any():
-        raise SpecError("codes must be from -1 (missing) to the number of levels less one.")
+    codes = np.ascontiguousarray(codes, np.int32)
+    found = distinct(codes, n_levels)
+    patterns = Patterns(codes[found.first], found.counts)
     cost = np.ones(n_keys) if costs is None else np.asarray(costs, np.float64)
-    if cost.shape != (n_keys,) or not (cost > 0.0).all():
-        raise SpecError(
-            f"costs must be {n_keys} numbers above 0, one for each key; infinity keeps a key."
-        )
-    return cost
-
-
-def _result(mask: Bool, cost: Float64, bound: float | None = None) -> Suppression:
-    by_key = mask.sum(axis=0, dtype=np.int64)
-    # A key that is kept costs infinitely much, none of it 0.
-    total = float(np.sum(by_key[by_key > 0] * cost[by_key > 0]))
-    bound = total if bound is None else min(bound, total)
-    return Suppression(mask, by_key, total, bound, bound == total)
+    return _own_optimum(patterns, rule, cost)[found.place]
 
 
 def cheapest_first(cost: Float64) -> Int64:
@@ -268,7 +178,7 @@ def suppress_households(
     rule: KAnonymity | RiskLimit,
     costs: Float64,
 ) -> Bool:
-    """Find the cheapest keys to suppress so that every household is safe, in the reading "true".
+    """Find the cheapest keys to suppress so that every household is safe.
 
     A key is suppressed of all members of a household at once. A household of which a key is missing
     of some members loses it of all, since what is then known has no probability that the model
