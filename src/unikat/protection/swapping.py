@@ -14,8 +14,6 @@ import numpy as np
 from unikat._typing import AnyArray, Bool, Int32, Int64
 from unikat.data.patterns import distinct
 from unikat.data.shared_keys import known_values
-from unikat.errors import SpecError
-from unikat.rng import check_seed
 
 
 class Swap(NamedTuple):
@@ -37,14 +35,13 @@ def swap_records(
     swap: Sequence[int],
     match: Sequence[int],
     seed: int,
-    stratum: AnyArray | None = None,
     household: AnyArray | None = None,
 ) -> Swap:
     """Exchange the swap keys of each target with those of a record drawn from its partners.
 
-    Partners agree in the match keys and the stratum and differ in a swap key. Every record is
-    swapped at most once. So within each combination of match keys and stratum as many records as
-    before have each value of the swap keys: only what goes together with the other keys changes.
+    Partners agree in the match keys and differ in a swap key. Every record is swapped at most once.
+    So within each combination of match keys as many records as before have each value of the swap
+    keys: only what goes together with the other keys changes.
 
     With households whole households exchange the swap keys, which all members of a household whose
     value is known must share, as they do an area. Partners then have as many members, and the same
@@ -64,14 +61,8 @@ def swap_records(
         Columns of the swap and of the match keys; no column is in both.
     seed
         Partners are drawn with it.
-    stratum, household
+    household
         (n,) whole numbers, or None.
-
-    Raises
-    ------
-    SpecError
-        If keys are in both lists, there is no swap key, lengths differ, or a household's members
-        differ in what is known of a swap key.
 
     Examples
     --------
@@ -80,28 +71,15 @@ def swap_records(
     >>> found.codes.tolist(), found.swapped.tolist()
     ([[0, 1], [0, 0], [1, 0]], [True, True, False])
     """
-    check_seed(seed)
     codes = np.array(codes, np.int32)
     risk = np.asarray(targets, np.float64)
     n = len(codes)
-    given = [risk, *(part for part in (stratum, household) if part is not None)]
-    if any(np.shape(part) != (n,) for part in given):
-        raise SpecError(f"targets, stratum and household must have one number for each of {n:,}.")
-    if not swap or set(swap) & set(match):
-        raise SpecError("Name at least one key to swap, and none both to swap and to match.")
     keys = np.array(swap, np.int64)
     alike = _numbers(codes[:, list(match)], [n_levels[j] for j in match])
-    if stratum is not None:
-        alike = np.unique(np.column_stack([alike, stratum]), axis=0, return_inverse=True)[1].ravel()
     unit = np.arange(n) if household is None else np.unique(household, return_inverse=True)[1]
     order = np.lexsort((alike, unit))
     members = np.split(order, np.flatnonzero(np.diff(unit[order])) + 1) if n else []
-    values, differ = known_values(codes[:, keys], unit)
-    if differ.any():
-        raise SpecError(
-            "Members of a household differ in a swap key, so whole households cannot be swapped. "
-            "Swap keys that all members share, such as the area, or leave out the household."
-        )
+    values, _ = known_values(codes[:, keys], unit)
     value = _numbers(values, [n_levels[j] for j in swap])
     # The units of each group by their value, those that are drawn first at the end.
     drawn = np.random.default_rng(seed).permutation(len(members))
