@@ -175,14 +175,6 @@ def test_missing_keys_are_refused_by_number_and_never_by_value():
         Population.of(table)
 
 
-@pytest.mark.parametrize("strata", [[0, 1], [0.5] * 4, [0, 1, -1, 2]])
-def test_strata_that_do_not_fit_are_refused(strata):
-    keys = [Key.of_size("AGE", 3)]
-    table = CellTable.from_codes([[0], [1], [2], [2]], keys, population_size=4)
-    with pytest.raises(DataError, match="strata"):
-        Population.of(table, strata)
-
-
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=9), st.floats(0.0, 1.0), st.data())
 @settings(deadline=None)
 def test_allocation_by_power_is_in_proportion_within_the_limits(sizes, power, data):
@@ -378,15 +370,6 @@ def test_numbers_of_strata_need_not_follow_each_other():
     spread = Population.of(population.table, population.strata * 7 + 2)
     np.testing.assert_array_equal(spread.strata, population.strata)
     assert spread.fingerprint == Population.of(population.table, population.strata).fingerprint
-
-
-@pytest.mark.parametrize(
-    "measure", [[1.0, 2.0], [1.0, 2.0, 0.0], [1.0, 2.0, np.nan], [1, 2, np.inf]]
-)
-def test_sizes_that_do_not_fit_are_refused(measure):
-    table = CellTable.from_codes([[0], [1], [2]], [Key.of_size("AGE", 3)], population_size=3)
-    with pytest.raises(DataError, match="sizes of the units must be"):
-        Population.of(table, None, measure)
 
 
 def test_households_of_a_sample_keep_their_members_and_a_slot():

@@ -137,10 +137,10 @@ def _matrix(key: Key, column: Int32, given: float | Strengths | Path | Matrix) -
     known = column[(column != MISSING) & (column < n)]
     if isinstance(given, dict):
         inner = _named_matrix(key, given)
+        check_matrix(inner, f"key {brief(key.name)!r}")
     else:
         assert isinstance(given, float)
         inner = invariant_matrix(known, n, given)
-    inner = check_matrix(inner, n, f"key {brief(key.name)!r}")
     there = np.bincount(known, minlength=n) > 0
     new = (inner[there] > 0.0).any(axis=0) & ~there
     if new.any():

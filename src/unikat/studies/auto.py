@@ -12,7 +12,7 @@ The model of households has no rivals. It is fitted once for the evidence, and t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -376,15 +376,20 @@ def refuse_large(model: AnyModel, table: CellTable, budget: float) -> None:
         )
 
 
+def none_to_choose(refused: Iterable[tuple[str, str]]) -> SpecError:
+    """Say that no candidate can be fitted, with the reason of each that was refused."""
+    reasons = "".join(f" {name}: {why}" for name, why in refused)
+    return SpecError(
+        "No candidate that could be chosen can be fitted to this file; name a model with "
+        f"--model.{reasons}"
+    )
+
+
 def _choose(found: tuple[ComparedModel, ...], refused: dict[str, str]) -> ComparedModel:
     """Return the candidate that predicts best, of the choosable ones; the first if in doubt."""
     eligible = [one for one in found if choosable(one.model)]
     if not eligible:
-        reasons = "".join(f" {name}: {why}" for name, why in refused.items())
-        raise SpecError(
-            "No candidate that could be chosen can be fitted to this file; name a model with "
-            f"--model.{reasons}"
-        )
+        raise none_to_choose(refused.items())
     first = chosen = eligible[0]
     for other in eligible[1:]:
         better = _better(_score(other), _score(first))

@@ -101,7 +101,7 @@ class Population:
 
     @classmethod
     def of(
-        cls, table: CellTable, strata: ArrayLike | None = None, measure: ArrayLike | None = None
+        cls, table: CellTable, strata: ArrayLike | None = None, measure: Float64 | None = None
     ) -> Population:
         """Take the records of a table as all units of a population.
 
@@ -119,7 +119,7 @@ class Population:
         ------
         DataError
             If a key is missing and missing is no level: nobody knows then which units are
-            unique. If strata or sizes do not fit.
+            unique.
         """
         lacking = [
             f"{key.name} {n:,}"
@@ -135,21 +135,9 @@ class Population:
             )
         numbers = None
         if strata is not None:
-            numbers = np.asarray(strata)
-            if numbers.shape != (table.n_records,) or numbers.dtype.kind not in "iu":
-                raise DataError("The strata must be whole numbers, one for each unit.")
-            if numbers.min() < 0:
-                raise DataError("The numbers of the strata must not be negative.")
-            numbers = np.unique(numbers, return_inverse=True)[1].astype(np.int32)
-        sizes = None
-        if measure is not None:
-            sizes = np.asarray(measure, np.float64)
-            if sizes.shape != (table.n_records,):
-                raise DataError("The sizes of the units must be numbers, one for each unit.")
-            if not (np.isfinite(sizes) & (sizes > 0.0)).all():
-                raise DataError("The sizes of the units must be finite and above 0.")
+            numbers = np.unique(strata, return_inverse=True)[1].astype(np.int32)
         whole = replace(table, population_size=table.n_records, sampling=None)
-        return cls(table=whole, strata=numbers, measure=sizes)
+        return cls(table=whole, strata=numbers, measure=measure)
 
     @property
     def n_units(self) -> int:

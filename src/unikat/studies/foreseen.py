@@ -38,6 +38,7 @@ from unikat.studies.auto import (
     WALK_COST,
     affordable_sweeps,
     is_decided,
+    none_to_choose,
     refuse_large,
 )
 from unikat.studies.compare import ComparisonSettings, risk_observed
@@ -211,11 +212,7 @@ def _candidates(
         found += [risk, predicted]
         first = first and not may_be
     if first:
-        reasons = "".join(f" {one.model}: {one.refused}" for one in found if one.refused)
-        raise SpecError(
-            "No candidate that could be chosen can be fitted to this file; name a model with "
-            f"--model.{reasons}"
-        )
+        raise none_to_choose((one.model, one.refused) for one in found if one.refused)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -176,19 +176,23 @@ def score_told(
     """
     names = set(taken)
     for one in told:
-        fit = one.fit
-        if fit.model in names:
-            raise DataError(
-                f"The estimates name {brief(fit.model)!r}, which is fitted here; call it otherwise."
-            )
-        if fit.n not in study.sizes or not 1 <= fit.repeat <= study.repeats:
-            raise DataError(
-                f"There are estimates of {_said(fit)}, which is no sample of this study; it has "
-                f"{study.repeats:,} of each size, {listed([f'{n:,}' for n in study.sizes])}."
-            )
-        sample = sample_of(population, study, fit.n, fit.repeat)
+        check_told(one.fit, study, names, "estimates", "fitted")
+        sample = sample_of(population, study, one.fit.n, one.fit.repeat)
         if sample is not None:
             yield _scored(sample, one)
+
+
+def check_told(fit: Fit, study: Study, taken: Container[str], what: str, done: str) -> None:
+    """Refuse what others say of no sample of a study, or under a name that is taken (DataError)."""
+    if fit.model in taken:
+        raise DataError(
+            f"The {what} name {brief(fit.model)!r}, which is {done} here; call it otherwise."
+        )
+    if fit.n not in study.sizes or not 1 <= fit.repeat <= study.repeats:
+        raise DataError(
+            f"There are {what} of {_said(fit)}, which is no sample of this study; it has "
+            f"{study.repeats:,} of each size, {listed([f'{n:,}' for n in study.sizes])}."
+        )
 
 
 def _scored(sample: Sample, one: Told) -> FitScore:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from unikat._typing import Int32
-from unikat.errors import DataError, brief, listed
+from unikat.errors import DataError
 from unikat.studies.designs import Population
 from unikat.studies.evaluate import Study, sample_of
 from unikat.studies.scores import Fit, FitScore, score_synthetic
 from unikat.studies.synthesizers import Synthesised
+from unikat.studies.told import check_told
 from unikat.synthesis.generators import Measured
 
 
@@ -51,17 +52,7 @@ def score_files(
     scorer = next(iter(synthesizers.values()), None)
     for one in files:
         fit = one.fit
-        if fit.model in synthesizers:
-            raise DataError(
-                f"The synthetic records name {brief(fit.model)!r}, which is run here; call it "
-                "otherwise."
-            )
-        if fit.n not in study.sizes or not 1 <= fit.repeat <= study.repeats:
-            raise DataError(
-                f"There are synthetic records of {brief(fit.model)!r} of sample {fit.repeat} of "
-                f"{fit.n:,}, which is no sample of this study; it has {study.repeats:,} of each "
-                f"size, {listed([f'{n:,}' for n in study.sizes])}."
-            )
+        check_told(fit, study, synthesizers, "synthetic records", "run")
         sample = sample_of(population, study, fit.n, fit.repeat)
         if sample is not None:
             assert scorer is not None
