@@ -66,7 +66,7 @@ def no_fit(*_: Any, **__: Any) -> Any:
 def test_what_the_file_tells_needs_no_model_and_no_population(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "complete_fit", no_fit)
+    monkeypatch.setattr("unikat.jobs.job.complete_fit", no_fit)
     frame = people()
     policy = {
         "minimum_cell": 30,

@@ -13,7 +13,7 @@ import pytest
 import unikat
 from jobs.test_kept import PERSONS, file_of
 from unikat.errors import SpecError, UnikatError
-from unikat.jobs import protect
+from unikat.jobs import job
 from unikat.jobs.explore import Exploration
 from unikat.jobs.looks import Points
 from unikat.protection.subsample import Shares
@@ -152,13 +152,13 @@ def test_a_protection_takes_the_fit_of_an_assessment(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted: list[str] = []
-    complete_fit = protect.complete_fit
+    complete_fit = job.complete_fit
 
     def recorded(name: str, *args: Any, **more: Any) -> Any:
         fitted.append(name.partition("-")[0])
         return complete_fit(name, *args, **more)
 
-    monkeypatch.setattr(protect, "complete_fit", recorded)
+    monkeypatch.setattr(job, "complete_fit", recorded)
     asked = {"recode": {"age": "width(20)"}, "target": "tau1 <= 1000", "trust_spec": True}
     of_fit = unikat.protect(run / "assessment.toml", **asked).summary
     assert fitted == ["original", "protected"]

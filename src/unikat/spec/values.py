@@ -13,8 +13,6 @@ from unikat.errors import shown
 from unikat.language.keys import split_keys
 from unikat.spec.option import Option
 
-Code = str | int | float
-
 
 def _of_percent(value: object) -> object:
     """Read `20%` as 0.2, exactly as if that had been written."""

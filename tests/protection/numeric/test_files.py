@@ -281,7 +281,7 @@ def test_the_smallest_sample_is_looked_at_before_the_fit(
     def no_fit(*_: Any, **__: Any) -> Any:
         raise AssertionError("fitted")
 
-    monkeypatch.setattr("unikat.jobs.protect.complete_fit", no_fit)
+    monkeypatch.setattr("unikat.jobs.job.complete_fit", no_fit)
     with pytest.raises((SpecError, DataError), match=said):
         protected(people(), numeric, subsample=0.05, perturbation_seed=1)
 
