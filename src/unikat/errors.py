@@ -299,6 +299,16 @@ def suggest(name: str, candidates: Iterable[str]) -> str:
     return f" Did you mean {by_folded[near[0]]!r}?" if near else ""
 
 
+def only_keys(asked: str, given: Iterable[str], keys: Sequence[str]) -> None:
+    """Refuse names in an option that are none of the keys (SpecError)."""
+    for name in given:
+        if name not in keys:
+            raise SpecError(
+                f"{option(asked)} names {brief(name)!r}, which is none of the keys: "
+                f"{listed(keys)}.{suggest(name, keys)}"
+            )
+
+
 def unknown_option(name: str, known: Sequence[str]) -> str:
     """Say that there is no such option, and which one is meant.
 

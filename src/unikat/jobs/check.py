@@ -19,7 +19,7 @@ from unikat.data.keys import MISSING
 from unikat.data.readers import open_source
 from unikat.data.sources import Source
 from unikat.data.table import CellTable
-from unikat.errors import DataError, SpecError, brief, listed, option, suggest
+from unikat.errors import DataError, SpecError, brief, only_keys, option, suggest
 from unikat.files.folder import claimed
 from unikat.files.writing import write_bytes, write_text
 from unikat.inference.progress import Watcher
@@ -382,11 +382,7 @@ def load_and_check(spec: CheckSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
     model = build_model(spec.model.name, spec.model.options)
     source = _source(spec, inputs)
     named = tuple(dict.fromkeys((*asked.known_keys, *spec.keys)))
-    if strange := [name for name in spec.left_out if name not in named]:
-        raise SpecError(
-            f"{option('left_out')} names {brief(strange[0])!r}, which is none of the keys: "
-            f"{listed(named)}.{suggest(strange[0], named)}"
-        )
+    only_keys("left_out", spec.left_out, named)
     if still := [name for name in spec.left_out if alike(name) in map(alike, source.columns)]:
         raise SpecError(
             f"{option('left_out')} names {brief(still[0])!r}, which is a column of {source.name}. "

@@ -444,9 +444,9 @@ class Exploration:
             self._by_hand(j, at) if isinstance(at, str) else self.parts[j].recodings[at]
             for j, at in enumerate(steps)
         ]
-        if all(one.key is None for one in chosen):
-            raise SpecError("All keys are left out, so nothing is left to publish; keep one.")
-        return Recoding(keys=tuple(chosen))
+        recoding = Recoding(keys=tuple(chosen))
+        recoding.check_kept()
+        return recoding
 
     def _by_hand(self, place: int, text: str) -> KeyRecoding:
         key = recodable(self.posterior.table)[place]

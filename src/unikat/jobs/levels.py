@@ -309,8 +309,7 @@ class EditedKey:
         keys = [unchanged(key) for key in recodable(self.table)]
         keys[self.place] = one
         recoding = Recoding(keys=tuple(keys))
-        if not recoding.kept:
-            raise SpecError("All keys are left out, so nothing is left to publish; keep one.")
+        recoding.check_kept()
         table = recoding.table(self.table)
         by_hand = one.changes and one.text.startswith("groups ")
         groups = None

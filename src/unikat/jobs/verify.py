@@ -38,6 +38,7 @@ from unikat.protection.recoding import Recoding, unchanged
 from unikat.protection.subsample import table_of
 from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import RiskFacts
+from unikat.report.facts.supplements import no_sensitive_key
 from unikat.report.facts.verification import SCHEMA, VerifySummary
 from unikat.report.pages.verification import render
 from unikat.report.text.summary import explained
@@ -266,12 +267,8 @@ def _sensitive(
     """Columns whose values an intruder would learn; refuse those that are not in both files."""
     if not spec.sensitive:
         return []
+    no_sensitive_key(spec.sensitive, spec.keys)
     for name in spec.sensitive:
-        if name in spec.keys:
-            raise SpecError(
-                f"The sensitive variable {brief(name)!r} is a key, which an intruder knows "
-                "already; take it out of one of the two lists."
-            )
         for file in (original, protected):
             if name not in file.source.columns:
                 raise DataError(

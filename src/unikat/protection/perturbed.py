@@ -26,7 +26,7 @@ from unikat.data.keys import MISSING, Key
 from unikat.data.patterns import agreeing, distinct, match_sums, summed
 from unikat.data.shared_keys import known_values
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, brief, listed, option, suggest
+from unikat.errors import SpecError, brief, only_keys, option, suggest
 from unikat.protection.going_on import N_STATES
 from unikat.protection.groups import level_names
 from unikat.protection.perturbation import check_matrix, invariant_matrix, post_randomised
@@ -197,12 +197,7 @@ def check_perturbation(
     """
     names = [key.name for key in table.keys]
     for asked, given in (("pram", list(pram)), ("swap", swap), ("swap_match", match)):
-        for name in given:
-            if name not in names:
-                raise SpecError(
-                    f"{option(asked)} names {brief(name)!r}, which is none of the keys: "
-                    f"{listed(names)}." + suggest(name, names)
-                )
+        only_keys(asked, given, names)
     codes = table.cells[table.record_cell]
     for name, given_matrix in pram.items():
         j = names.index(name)

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from unikat.errors import shown
 from unikat.language.keys import column_of
 from unikat.spec.base import Spec
-from unikat.spec.households import HouseholdsSpec
+from unikat.spec.households import NO_HOUSEHOLD, HouseholdsSpec
 from unikat.spec.key_errors import KeyErrors
 from unikat.spec.model import ModelSpec, read_model
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST, either, models_with
@@ -220,10 +220,7 @@ class AttackSpec(Spec):
             )
         if self.of_households:
             if not self.household:
-                raise ValueError(
-                    f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
-                    "column that tells households apart: --household COLUMN"
-                )
+                raise ValueError(NO_HOUSEHOLD)
             if self.households is not None and self.households.path is not None:
                 raise ValueError(
                     "synthetic files hold keys of households as columns, so the original must "

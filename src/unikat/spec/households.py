@@ -15,6 +15,11 @@ from unikat.spec.option import Option
 from unikat.spec.tables import FileSpec
 from unikat.spec.values import Names, Table, Whole
 
+NO_HOUSEHOLD = (
+    f"the model {HOUSEHOLDS} needs to know which persons live together; name the column that tells "
+    "households apart: --household COLUMN"
+)
+
 
 class HouseholdsSpec(FileSpec):
     """The `[households]` table: what a household is, where its risk is estimated.
@@ -146,10 +151,7 @@ def units_are_households(
             f"{HOUSEHOLDS},{HOUSEHOLDS}:composition=none"
         )
     if not household:
-        raise ValueError(
-            f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
-            "column that tells households apart: --household COLUMN"
-        )
+        raise ValueError(NO_HOUSEHOLD)
     for option, given in about_persons.items():
         if given:
             raise ValueError(

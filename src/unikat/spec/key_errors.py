@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator
 
-from unikat.errors import SpecError, brief, listed, option, shown, suggest
+from unikat.errors import only_keys, shown
 from unikat.language.keys import Call, entries_of, split_keys
 from unikat.spec.option import Option
 
@@ -101,9 +101,5 @@ def rates_of(errors: Mapping[str, str], names: Sequence[str]) -> list[Rates]:
     SpecError
         If a name is none of the keys.
     """
-    if strange := [name for name in errors if name not in names and name != OTHERS]:
-        raise SpecError(
-            f"{option('key_errors')} names {brief(strange[0])!r}, which is none of the keys: "
-            f"{listed(list(names))}." + suggest(strange[0], names)
-        )
+    only_keys("key_errors", (name for name in errors if name != OTHERS), names)
     return [Rates.of(errors.get(name, errors.get(OTHERS, "0"))) for name in names]

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from unikat.errors import suggest
 from unikat.language.keys import split_keys
 from unikat.spec.base import Spec
-from unikat.spec.households import HouseholdsSpec
+from unikat.spec.households import NO_HOUSEHOLD, HouseholdsSpec
 from unikat.spec.model import ModelSpec, Named, read_model
 from unikat.spec.models import EXAMPLE, HOUSEHOLDS, USUAL, either, models_with
 from unikat.spec.option import Option
@@ -142,10 +142,7 @@ class SynthesisSpec(Spec):
     def _of_households(self) -> Self:
         if self.model.name == HOUSEHOLDS:
             if not self.design.household:
-                raise ValueError(
-                    f"the model {HOUSEHOLDS} needs to know which persons live together; name the "
-                    "column that tells households apart: --household COLUMN"
-                )
+                raise ValueError(NO_HOUSEHOLD)
             if self.data.missing == "wildcard":
                 raise ValueError(
                     "--missing wildcard is about the risk of records; take integrate or level"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from unikat.classics.table import Classics, classics
 from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
-from unikat.errors import SpecError
+from unikat.errors import SpecError, brief
 from unikat.interrupts import interruptible
 from unikat.protection.learned import Learned
 from unikat.protection.linkage import Linkage
@@ -93,12 +94,7 @@ def find_classics(
     DataError, SpecError
         If a column does not exist, or an option is out of range; if a sensitive variable is a key.
     """
-    keys = [name for name in spec.sensitive if name in {key.name for key in table.keys}]
-    if keys:
-        raise SpecError(
-            f"The sensitive variable {keys[0]!r} is a key, which an intruder knows already; take "
-            "it out of one of the two lists."
-        )
+    no_sensitive_key(spec.sensitive, [key.name for key in table.keys])
 
     def codes(column: str) -> Int32:
         return find_column(microdata, column, handled, missing_values).codes
@@ -112,6 +108,16 @@ def find_classics(
         largest=spec.largest,
         dis_fraction=spec.dis_fraction,
     )
+
+
+def no_sensitive_key(sensitive: Iterable[str], keys: Container[str]) -> None:
+    """Refuse a sensitive variable that is a key (SpecError)."""
+    for name in sensitive:
+        if name in keys:
+            raise SpecError(
+                f"The sensitive variable {brief(name)!r} is a key, which an intruder knows "
+                "already; take it out of one of the two lists."
+            )
 
 
 @interruptible
