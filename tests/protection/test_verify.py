@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,18 @@ def test_the_kind_of_a_key_that_was_left_out_is_no_matter() -> None:
         levels="education: ordered", population_size=60,
     )  # fmt: skip
     assert found.summary.keys[-1].action == "left out"
+
+
+def test_a_file_made_of_a_query_is_read_without_one(tmp_path: Path) -> None:
+    frame = people(60)
+    with closing(sqlite3.connect(tmp_path / "people.sqlite")) as connection:
+        frame.to_sql("people", connection, index=False)
+    frame.to_csv(tmp_path / "protected.csv", index=False)
+    found = unikat.verify(
+        tmp_path / "people.sqlite", tmp_path / "protected.csv", keys=["sex", "region"],
+        query="SELECT * FROM people ORDER BY rowid", population_size=60,
+    )  # fmt: skip
+    assert found.summary.identical
 
 
 @pytest.mark.slow

@@ -14,9 +14,7 @@ import pyarrow as pa
 
 from unikat._typing import Bool, Int32
 from unikat.classics.diversity import l_diversity
-from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.keys import MISSING
-from unikat.data.readers import open_source
 from unikat.data.sources import Source
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, only_keys, option, suggest
@@ -24,7 +22,7 @@ from unikat.files.folder import claimed
 from unikat.files.writing import write_bytes, write_text
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.inputs import UNKNOWN, design_of, read_table, reading
+from unikat.jobs.inputs import UNKNOWN, data_named, design_of, open_file, read_table
 from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.jobs.protection_target import seen_by
 from unikat.language.keys import column_of
@@ -422,15 +420,7 @@ def load_and_check(spec: CheckSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
 
 
 def _source(spec: CheckSpec, inputs: Inputs) -> Source:
-    data = inputs.data if inputs.data is not None else spec.data.path or spec.data.database
-    if data is None:
-        raise DataError(
-            "No data file is named, as in a check of a data frame. Write its path as path under "
-            "[data] in the specification, or pass the file or frame itself with the options."
-        )
-    how = reading(spec.data)
-    del how["decimal"]
-    return open_source(data, **how, memory_limit=spec.data.memory_limit or DEFAULT_MEMORY)
+    return open_file(spec.data, data_named(spec.data, inputs.data))
 
 
 def _single(spec: AssessmentSpec) -> Path | None:

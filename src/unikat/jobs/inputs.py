@@ -18,8 +18,10 @@ from unikat.data.margins import read_margin, with_margins, with_unequal_chances
 from unikat.data.matching import UNKNOWN as UNKNOWN_LEVEL
 from unikat.data.matching import codes_among
 from unikat.data.microdata import Microdata
+from unikat.data.readers import open_source
 from unikat.data.relatives import Relative, with_relatives
 from unikat.data.releases import Linked, linked
+from unikat.data.sources import Source
 from unikat.data.table import Margin
 from unikat.errors import DataError, SpecError, brief, option, suggest
 from unikat.inference.progress import SILENT, Watcher
@@ -191,9 +193,7 @@ def open_data(
         If no file is named, or it cannot be read as asked.
     """
     microdata = read(
-        frame_or_file(
-            source, data.path or data.database, "No data file is named", "[data]", PASS_IT
-        ),
+        data_named(data, source),
         list(keys),
         design,
         codebook=data.codebook,
@@ -226,6 +226,19 @@ def frame_or_file(
             f"specification{remedy}."
         )
     return found
+
+
+def data_named(data: DataSpec, frame: Any) -> Any:
+    """Return the frame, or else the file or database of a specification (DataError)."""
+    path = data.path or data.database
+    return frame_or_file(frame, path, "No data file is named", "[data]", PASS_IT)
+
+
+def open_file(data: DataSpec, source: Any) -> Source:
+    """Open a file or frame as a specification says, without reading its rows."""
+    how = reading(data)
+    del how["decimal"]
+    return open_source(source, **how, memory_limit=data.memory_limit or DEFAULT_MEMORY)
 
 
 def reading(file: FileSpec) -> dict[str, Any]:

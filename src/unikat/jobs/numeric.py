@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from unikat.data.measured import Measured
 from unikat.data.microdata import Microdata
 from unikat.protection.numeric.change import Entry, NumericFacts, change, entries
 from unikat.protection.released import Released
+from unikat.spec.missing import missing_codes_of
 from unikat.spec.numeric import methods_of
 from unikat.spec.protection import ProtectionSpec
 
@@ -23,12 +24,10 @@ def numeric_entries(spec: ProtectionSpec, microdata: Microdata) -> list[Entry]:
     SpecError, DataError
         If a column or a method cannot be used.
     """
-    codes = spec.data.missing_values
 
     def read(name: str) -> Measured:
-        missing = codes.get(name, ()) if isinstance(codes, Mapping) else codes
-        several = missing if isinstance(missing, tuple) else (missing,)
-        return Measured.of(microdata, name, spec.data.codebook, several)
+        missing = missing_codes_of(spec.data.missing_values, name)
+        return Measured.of(microdata, name, spec.data.codebook, missing)
 
     return entries(
         methods_of(spec.numeric),

@@ -11,17 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unikat._typing import Int32, Int64
-from unikat.data.engine import DEFAULT_MEMORY
 from unikat.data.frames import frame_of_codes
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
-from unikat.data.readers import open_source
 from unikat.data.roles import NEARLY_UNIQUE, encoded
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, brief, listed, option, suggest
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
+from unikat.jobs.inputs import (
+    PASS_IT,
+    UNKNOWN,
+    design_of,
+    frame_or_file,
+    open_data,
+    open_file,
+    read_table,
+)
 from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.jobs.sensitive import inferred
 from unikat.models.base import GroupsLevels
@@ -289,29 +295,19 @@ def _name_of(spec: VerifySpec) -> str | None:
 def _protected(spec: VerifySpec, frame: Any, answers: Mapping[str, Sequence[str]]) -> Microdata:
     """Read the protected file, with the keys that it has."""
     assert spec.protected is not None
-    if spec.protected.path is None and frame is None:
-        raise DataError(
-            "No protected file is named, as in a run of data frames. Write its path as path under "
-            "[protected] in the specification, or pass the file or frame itself."
-        )
     if isinstance(frame, np.ndarray):
         frame = frame_of_codes(frame, spec.keys)
     own = spec.protected.model_dump(exclude_none=True)
     path = own.pop("path", None)
     # Another program may have written it otherwise; the codes for missing values are one list.
     data = spec.data.model_copy(
-        update={"format": None, "delimiter": None, "sheet": None, "table": None, "path": path}
+        update=dict.fromkeys(("format", "delimiter", "sheet", "table", "query", "database"))
+        | {"path": path}
         | own
         | {"codebook": None}
     )
-    source = open_source(
-        path if frame is None else frame,
-        **{
-            name: getattr(data, name)
-            for name in ("delimiter", "encoding", "format", "sheet", "table")
-        },
-        memory_limit=data.memory_limit or DEFAULT_MEMORY,
-    )
+    frame = frame_or_file(frame, path, "No protected file is named", "[protected]", PASS_IT)
+    source = open_file(data, frame)
     keys = [name for name in spec.keys if name in source.columns]
     if not keys:
         raise DataError(
