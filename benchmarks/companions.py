@@ -43,6 +43,7 @@ def run_case(case: int, folder: Path) -> str:
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
     from unikat.models.catalogue import MODELS as CATALOGUE
     from unikat.models.catalogue import build
+    from unikat.risk.by_class import Look
     from unikat.risk.exposure import exposure_of
     from unikat.studies.rare_cells import RareCells
 
@@ -83,7 +84,7 @@ def run_case(case: int, folder: Path) -> str:
             persons = state._replace(homes=()), given._replace(homes=None)
             for place, fitted in enumerate((persons, (state, given))):
                 left_out, begin = (None, companions)[place], time.process_time()
-                chances = exposure.chances(stream, model, *fitted, cells, left_out)
+                chances = exposure.chances(Look(stream, model, *fitted), cells, left_out)
                 seconds[m, 1 + place] += (time.process_time() - begin) / KEPT
                 found[m, place] += exposure.risk(chances, ones, False)[0].sum() / KEPT
             kept.append(exposure.probabilities(chances))

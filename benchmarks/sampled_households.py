@@ -164,6 +164,7 @@ def run_case(
     from unikat.kernels.overdispersion import FALL
     from unikat.models.base import Stream
     from unikat.models.calibrated import OVERDISPERSION, SHIFTS
+    from unikat.risk.by_class import Look
     from unikat.risk.exposure import exposure_of
     from unikat.studies.rare_cells import RareCells
 
@@ -189,7 +190,7 @@ def run_case(
             stream = Stream(1, chain, sweep)
             state, _ = model.step(stream, state, data, 1)
             if sweep > warm_up and (sweep - warm_up) % every == 0:
-                kept.append(exposure.chances(stream, model, state, data, uniques, companions))
+                kept.append(exposure.chances(Look(stream, model, state, data), uniques, companions))
                 persons = state._replace(homes=()), data._replace(homes=None)
                 before.append(model.cell_probabilities(stream, *persons, uniques))
                 rare.observe(stream, model, state, data, totals)

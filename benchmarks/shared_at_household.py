@@ -203,6 +203,7 @@ def run_case(place: int, folder: Path) -> str:
     from unikat import LatentClass
     from unikat.data.companions import companions_of
     from unikat.models.households.nested import NestedHouseholds
+    from unikat.risk.by_class import Look
     from unikat.risk.exposure import exposure_of
 
     case = order()[place]
@@ -219,11 +220,11 @@ def run_case(place: int, folder: Path) -> str:
     data, exposure = model.prepare(table), exposure_of(table)
     companions = companions_of(table, uniques)
     for stream, state, _ in states(model, data):
-        persons = stream, model, state._replace(homes=()), data._replace(homes=None), uniques
+        persons = Look(stream, model, state._replace(homes=()), data._replace(homes=None))
         p = [
-            exposure.chances(*persons, None),
-            exposure.chances(*persons, companions),
-            exposure.chances(stream, model, state, data, uniques, companions),
+            exposure.chances(persons, uniques),
+            exposure.chances(persons, uniques, companions),
+            exposure.chances(Look(stream, model, state, data), uniques, companions),
         ]
         for name, of in zip((*METHODS[:2], METHODS[3]), p, strict=True):
             kept[name].append(risks((1.0 - points[:, None]) * of, rest))

@@ -18,6 +18,7 @@ from unikat.errors import DataError, SpecError
 from unikat.inference.progress import SILENT
 from unikat.jobs.evaluate import read_population
 from unikat.models.base import Stream
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import exposure_of
 from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.evaluation import EvaluationSpec
@@ -317,7 +318,7 @@ def test_margins_of_households_are_what_the_cells_of_a_model_sum_to() -> None:
     assert p.sum() == pytest.approx(1.0, rel=1e-4)
     class_of = every[:, 0] * 3 + every[:, 1]
     of_class = np.bincount(class_of, p)
-    chances = exposure_of(table).chances(stream, model, state, data, every)
+    chances = exposure_of(table).chances(Look(stream, model, state, data), every)
     assert chances.p[:, 0] == pytest.approx(p / of_class[class_of], rel=1e-5)
     assert chances.of[:, 0].tolist() == class_of.tolist()
     # Planted bug: the size alone.

@@ -43,8 +43,8 @@ from unikat.models.calibrated import (
 )
 from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
-from unikat.risk.by_class import ClassChances
-from unikat.risk.exposure import BySampling, EqualChances, Look
+from unikat.risk.by_class import ClassChances, Look
+from unikat.risk.exposure import BySampling, EqualChances
 from unikat.risk.law import moments, others
 from unikat.risk.measures import RiskMeasures
 from unikat.risk.observe import observer_for

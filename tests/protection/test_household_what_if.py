@@ -23,6 +23,7 @@ from unikat.models.households import grouped
 from unikat.models.households.nested import NestedHouseholds
 from unikat.protection.recoding import Recoding, level_counts, parse_recoding, recodable
 from unikat.protection.what_if import Posterior
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import exposure_of, fitted_table
 from unikat.studies.auto import Execution
 from unikat.studies.fit import fit
@@ -204,8 +205,8 @@ def test_classes_of_a_design_of_households_keep_their_chances(told: bool) -> Non
     seen = after.recoded(recoding, coarse)
     cells, every = census(prior, recoding)
     exposure, fine = exposure_of(coarse), exposure_of(table)
-    found = exposure.chances(WHERE, seen, state, data, every.cells)
-    of_cells = fine.chances(WHERE, model, state, data, cells)
+    found = exposure.chances(Look(WHERE, seen, state, data), every.cells)
+    of_cells = fine.chances(Look(WHERE, model, state, data), cells)
     for mine, theirs in (
         (found.sample, of_cells.sample),
         (exposure.means(found), fine.means(of_cells)),

@@ -32,7 +32,8 @@ from unikat.protection.decided import told
 from unikat.protection.recoded_law import recoded_exposure
 from unikat.protection.recoding import Recoding, parse_recoding
 from unikat.protection.what_if import Posterior
-from unikat.risk.exposure import BySampling, Look, exposure_of, fitted_table
+from unikat.risk.by_class import Look
+from unikat.risk.exposure import BySampling, exposure_of, fitted_table
 from unikat.risk.law import Others, others
 from unikat.risk.limits import Measured
 from unikat.risk.margins import ByMargins
@@ -145,8 +146,8 @@ def test_classes_of_a_design_keep_their_chances(told: bool, rules: dict[str, Any
     seen = posterior.recoded(recoding, coarse)
     exposure, fine = exposure_of(coarse), exposure_of(table)
     assert isinstance(exposure, BySampling)
-    found = exposure.chances(stream, seen, state, data, coarse.cells)
-    of_cells = fine.chances(stream, model, state, data, CELLS)
+    found = exposure.chances(Look(stream, seen, state, data), coarse.cells)
+    of_cells = fine.chances(Look(stream, model, state, data), CELLS)
     groups = recoding.codes(CELLS)
     expected = [of_cells.sample[(groups == cell).all(axis=1)].sum() for cell in coarse.cells]
     # Profiles are in single precision, so levels of a key that is left out sum to 1 about so well.
@@ -465,8 +466,8 @@ def test_known_margins_are_those_of_the_keys_as_they_were(
     seen = posterior.recoded(recoding, coarse)
     fine, exposure = exposure_of(table), recoded_exposure(table, recoding, coarse)
     assert isinstance(fine, ByMargins)
-    of_cells = fine.chances(stream, model, state, data, CELLS)
-    found = exposure.chances(stream, seen, state, data, coarse.cells)
+    of_cells = fine.chances(Look(stream, model, state, data), CELLS)
+    found = exposure.chances(Look(stream, seen, state, data), coarse.cells)
     groups = recoding.codes(CELLS)
     inside = np.array([(groups == cell).all(axis=1) for cell in coarse.cells])
     for of in ("means", "probabilities"):

@@ -20,6 +20,7 @@ from unikat.models.mixtures.hdp import HDP
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.protection.recoding import parse_recoding
 from unikat.protection.what_if import Posterior
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import EqualChances, exposure_of, views
 from unikat.risk.measures import RiskMeasures
 from unikat.studies.fit import fit
@@ -345,7 +346,7 @@ def test_models_that_cannot_leave_them_out_return_what_they_were_given():
     cells = table.cells[table.unique]
     p = model.cell_probabilities(stream, state, data, cells)
     chances = EqualChances(unobserved=100.0).chances(
-        stream, model, state, data, cells, companions_of(table, cells)
+        Look(stream, model, state, data), cells, companions_of(table, cells)
     )
     np.testing.assert_array_equal(chances, p)
 
@@ -417,10 +418,10 @@ def test_classes_leave_them_out(kind, model):
     cells = np.ascontiguousarray(at_risk.cells[at_risk.unique])
     exposure, companions = exposure_of(at_risk), companions_of(at_risk, cells)
     persons = of_persons(state, data)
-    all_members = exposure.means(exposure.chances(stream, model, *persons, cells))
-    without = exposure.means(exposure.chances(stream, model, state, data, cells, companions))
+    all_members = exposure.means(exposure.chances(Look(stream, model, *persons), cells))
+    without = exposure.means(exposure.chances(Look(stream, model, state, data), cells, companions))
     some = companions.some
-    with_all = exposure.means(exposure.chances(stream, model, state, data, cells))
+    with_all = exposure.means(exposure.chances(Look(stream, model, state, data), cells))
     np.testing.assert_allclose(without[~some], with_all[~some], rtol=1e-12)
     assert np.median(without[some] / all_members[some]) < 0.95
 

@@ -26,6 +26,7 @@ from unikat.models.cells.individual_risk import IndividualRisk
 from unikat.models.loglinear.conditional import LogLinear
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.risk.bootstrap import Bootstrapped
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import (
     BySampling,
     EqualChances,
@@ -384,7 +385,7 @@ def test_a_models_error_scales_the_chances_of_all_classes(telling):
     state = ToyState(p)
 
     def mean(cells: Any) -> Any:
-        return exposure.means(exposure.chances(STREAM, PoissonToy(), state, None, cells))
+        return exposure.means(exposure.chances(Look(STREAM, PoissonToy(), state, None), cells))
 
     uniques = table.cells[table.unique]
     r1 = np.exp(-1.3 * mean(uniques))
@@ -421,14 +422,16 @@ def test_units_of_the_population_by_hand(telling, model):
     if not telling:
         p, units = p.sum(axis=0), units.sum(axis=0)
     every = np.array(list(itertools.product(*map(range, LEVELS))), np.int32)
-    chances = exposure.chances(STREAM, model, state, None, every)
+    chances = exposure.chances(Look(STREAM, model, state, None), every)
     expected = units[tuple(every.T)] / p[tuple(every.T)]
     np.testing.assert_allclose(exposure.population(chances), expected, rtol=1e-12)
     # One class with them all: the population's size.
     assert exposure_of(replace(table, sampling=None)).population(chances) is None
     # A cell, and the others that have its last two keys.
     cell, margin = every[:1], np.array([[-1, *every[0, 1:]]], np.int32)
-    one, all_ = (exposure.chances(STREAM, model, state, None, cells) for cells in (cell, margin))
+    one, all_ = (
+        exposure.chances(Look(STREAM, model, state, None), cells) for cells in (cell, margin)
+    )
     heard = []
 
     def error(joining: Any, counts: Any, population: Any) -> Any:
@@ -637,7 +640,7 @@ def test_structural_zeros_hold_with_the_class(kind):
         state = model.step(Stream(3, 0, sweep), state, data, 1)[0]
     exposure = exposure_of(table)
     # No record has an impossible cell, so none is asked for.
-    chances = exposure.chances(STREAM, model, state, data, every[inside])
+    chances = exposure.chances(Look(STREAM, model, state, data), every[inside])
     np.testing.assert_allclose(chances.p.sum(axis=0), 1.0, rtol=1e-6)
     np.testing.assert_allclose(chances.sample.sum(), 1.0, rtol=1e-6)
     assert exposure.means(chances).sum() == pytest.approx(860 - 90, rel=1e-6)
@@ -658,7 +661,7 @@ def test_log_linear_margins_of_the_classes_are_their_records(hidden):
         state = model.init(STREAM, data)
         exposure = exposure_of(table)
         nobody = np.full((1, 3), -1, np.int32)
-        chances = exposure.chances(STREAM, model, state, data, nobody)
+        chances = exposure.chances(Look(STREAM, model, state, data), nobody)
         np.testing.assert_allclose(chances.p, 1.0, rtol=1e-3)
         np.testing.assert_allclose(exposure.means(chances), 2800 - 200, rtol=1e-3)
 
@@ -836,9 +839,9 @@ def test_blocks_of_cells_change_nothing(monkeypatch):
     assert isinstance(exposure, BySampling)
     assert exposure.appended
     state = ToyState(rng.dirichlet(np.ones(36)).reshape(3, 4, 3))
-    whole = exposure.chances(STREAM, Toy(), state, None, table.cells)
+    whole = exposure.chances(Look(STREAM, Toy(), state, None), table.cells)
     monkeypatch.setattr("unikat.risk.exposure.MOST_ROWS", 7)
-    parts = exposure.chances(STREAM, Toy(), state, None, table.cells)
+    parts = exposure.chances(Look(STREAM, Toy(), state, None), table.cells)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -20,6 +20,7 @@ from unikat.errors import SpecError
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, CalibratedData
 from unikat.models.cells.individual_risk import IndividualRisk
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import exposure_of, views
 from unikat.risk.margins import ByMargins, Joint, Target, joint_counts, moved, raked
 from unikat.risk.measures import RiskMeasures
@@ -56,7 +57,7 @@ def law(n_levels: tuple[int, ...], seed: int = 0) -> np.ndarray:
 def risks(table: CellTable, p: np.ndarray, model: Any = Toy()) -> tuple[Any, Any]:  # noqa: B008
     """r1 and r2 of the table's cells, given the law of the cells."""
     exposure = exposure_of(table)
-    chances = exposure.chances(STREAM, model, ToyState(p), None, table.cells)
+    chances = exposure.chances(Look(STREAM, model, ToyState(p), None), table.cells)
     return exposure.risk(chances, table.counts.astype(float), model.population == "poisson")
 
 
@@ -91,7 +92,7 @@ def test_drawn_populations_have_the_law() -> None:
     p = law((2, 3), 4)
     table = known([[0, 0], [0, 1], [1, 2]], (2, 3), ((0,), [6, 4]))
     exposure = exposure_of(table)
-    chances = exposure.chances(STREAM, Toy(), ToyState(p), None, table.cells)
+    chances = exposure.chances(Look(STREAM, Toy(), ToyState(p), None), table.cells)
     drawn = np.array(
         [exposure.draw(Stream(3, 0, sweep), chances, False) for sweep in range(20_000)]
     )
@@ -123,7 +124,9 @@ def test_a_margin_of_the_strata_is_a_design_with_these_strata(
     for ours, theirs in zip(risks(table, p, model), risks(designed, p, model), strict=True):
         np.testing.assert_allclose(ours, theirs)
     a, b = exposure_of(table), exposure_of(designed)
-    ours, theirs = (one.chances(STREAM, model, ToyState(p), None, table.cells) for one in (a, b))
+    ours, theirs = (
+        one.chances(Look(STREAM, model, ToyState(p), None), table.cells) for one in (a, b)
+    )
     np.testing.assert_allclose(ours.sample, theirs.sample)
     np.testing.assert_allclose(a.population(ours), b.population(theirs))
 
@@ -135,7 +138,7 @@ def test_the_classes_are_cells_of_several_keys() -> None:
     exposure = exposure_of(table)
     assert isinstance(exposure, ByMargins)
     every = np.array(list(np.ndindex(2, 3, 2)), np.int32)
-    means = exposure.means(exposure.chances(STREAM, Toy(), ToyState(p), None, every))
+    means = exposure.means(exposure.chances(Look(STREAM, Toy(), ToyState(p), None), every))
     grid = means.reshape(2, 3, 2).sum(axis=2)
     expected = counts.reshape(3, 2).T - np.array([[1, 0, 1], [0, 1, 0]])
     np.testing.assert_allclose(grid, expected)
@@ -148,11 +151,11 @@ def test_a_key_left_out_sums_over_its_levels() -> None:
         table = known(codes, (2, 3, 2), *margins)
         exposure = exposure_of(table)
         every = np.array(list(np.ndindex(2, 3, 2)), np.int32)
-        chances = exposure.chances(STREAM, Toy(), ToyState(p), None, every)
+        chances = exposure.chances(Look(STREAM, Toy(), ToyState(p), None), every)
         for left_out in ([0], [1], [2], [0, 1], [0, 1, 2]):
             open_ = every.copy()
             open_[:, left_out] = -1
-            found = exposure.chances(STREAM, Toy(), ToyState(p), None, open_)
+            found = exposure.chances(Look(STREAM, Toy(), ToyState(p), None), open_)
             axes = tuple(left_out)
             for of in (exposure.means, exposure.probabilities):
                 summed = of(chances).reshape(2, 3, 2).sum(axis=axes, keepdims=True)
@@ -200,7 +203,7 @@ def test_all_margins_hold_in_expectation() -> None:
     table = known(codes, (2, 3, 2), ((0, 2), [9, 11, 8, 5]), ((1,), [10, 8, 15]), ((2,), [17, 16]))
     exposure = exposure_of(table)
     every = np.array(list(np.ndindex(2, 3, 2)), np.int32)
-    means = exposure.means(exposure.chances(STREAM, Toy(), ToyState(p), None, every))
+    means = exposure.means(exposure.chances(Look(STREAM, Toy(), ToyState(p), None), every))
     for margin in table.margins:
         sampled = np.bincount(
             margin_cell(table.cells, margin.keys, table.n_levels),
@@ -262,7 +265,7 @@ def test_the_error_is_put_on_cells_within_a_margin() -> None:
     model = Calibrated(wrapped=Toy(), weights=tuple(weights), asked=Toy())
     exposure = exposure_of(table)
     data = CalibratedData(None, 3.0, 32.0)
-    chances = exposure.chances(STREAM, model, ToyState(p), data, table.cells)
+    chances = exposure.chances(Look(STREAM, model, ToyState(p), data), table.cells)
     # n p_c is what the sample's n_m records of the margin cell have there on average.
     np.testing.assert_allclose(
         3.0 * exposure.probabilities(chances), [2 * p[0, 0] / p[0].sum(), 2 * p[0, 1] / p[0].sum(),
@@ -320,7 +323,7 @@ def coverage(n_populations: int, n_draws: int = 60) -> tuple[np.ndarray, np.ndar
             for sweep in range(n_draws):
                 stream = Stream(number, 0, sweep)
                 state = model.init(stream, data)
-                chances = exposure.chances(stream, model, state, data, uniques)
+                chances = exposure.chances(Look(stream, model, state, data), uniques)
                 drawn.append(exposure.draw(stream, chances, False)[0])
             values = np.array(drawn)
             below, same = (values < true).sum(), (values == true).sum()

@@ -23,6 +23,7 @@ from unikat.models.mixtures.latent_class import LatentClass
 from unikat.models.named import build_model
 from unikat.risk import shown
 from unikat.risk.bootstrap import Bootstrapped
+from unikat.risk.by_class import Look
 from unikat.risk.estimate import RecordRisk, _record_risk
 from unikat.risk.exposure import views
 from unikat.risk.measures import RiskMeasures
@@ -302,7 +303,9 @@ def test_a_models_error_is_that_of_every_cell_of_a_margin(kind: str) -> None:
     ((margin, records, sample),) = seen
     found = measures.exposure.means(margin)
     every = np.array(list(itertools.product(*map(range, FOUR))), np.int32)
-    plain = measures.exposure.means(measures.exposure.chances(stream, model, state, data, every))
+    plain = measures.exposure.means(
+        measures.exposure.chances(Look(stream, model, state, data), every)
+    )
     counts = {tuple(c): f for c, f in zip(sample.cells.tolist(), sample.counts, strict=True)}
     here = np.array([counts.get(tuple(cell), 0.0) for cell in every.tolist()])
     for pattern, mean, f in zip(measures.shown.patterns.tolist(), found, records, strict=True):

@@ -30,8 +30,9 @@ from unikat.protection.linked import Pairs
 from unikat.protection.recoded_law import recoded_exposure
 from unikat.protection.recoding import Recoding
 from unikat.protection.what_if import Posterior
+from unikat.risk.by_class import Look
 from unikat.risk.estimate import Summary
-from unikat.risk.exposure import Exposure, Look
+from unikat.risk.exposure import Exposure
 from unikat.risk.law import State, others
 from unikat.risk.predictive import Law
 
@@ -296,7 +297,7 @@ def looks(
     for number, at in enumerate(places):
         stream, state = every[at]
         look = Look(stream, model, state, posterior.data)
-        chances = exposure.chances(stream, model, state, posterior.data, cells, companions)
+        chances = exposure.chances(look, cells, companions)
         yield number, look, exposure, chances
 
 

@@ -31,8 +31,9 @@ from unikat.protection.left_over import looks
 from unikat.protection.perturbation import wrong_matrix
 from unikat.protection.recoding import parse_recoding
 from unikat.protection.what_if import Posterior
+from unikat.risk.by_class import Look
 from unikat.risk.estimate import Summary
-from unikat.risk.exposure import BySampling, EqualChances, Exposure, Look, exposure_of
+from unikat.risk.exposure import BySampling, EqualChances, Exposure, exposure_of
 from unikat.risk.law import Moments, Others, State, moments, moments_of, others
 from unikat.risk.predictive import Law, poisson_binomial
 from unikat.spec.key_errors import Rates
@@ -327,7 +328,7 @@ class _Looking:
 
     def _present(self, look: Look, exposure: Exposure, cells: Int32) -> Float64:
         """Persons of the population expected in cells, (n,)."""
-        chances = exposure.chances(*look, cells)
+        chances = exposure.chances(look, cells)
         sampled = exposure.probabilities(chances) * self.posterior.table.n_records
         found: Float64 = exposure.means(chances) + sampled
         return found

@@ -32,9 +32,9 @@ from unikat.protection.going_on import N_STATES, Ends, GoingOn
 from unikat.protection.recoded_law import grouping, recoded_exposure, recoded_model
 from unikat.protection.recoding import Recoding, Rule, parse_recoding
 from unikat.protection.search import Value
-from unikat.risk.by_class import probabilities
+from unikat.risk.by_class import Look, probabilities
 from unikat.risk.estimate import RiskEstimate, assess, known_exactly
-from unikat.risk.exposure import EqualChances, Look, exposure_of, fitted_table
+from unikat.risk.exposure import EqualChances, exposure_of, fitted_table
 from unikat.risk.law import Moments, State, moments, others, smallest_at_least
 from unikat.risk.limits import Measured, smallest
 from unikat.risk.measures import TAUS, RiskMeasures
@@ -374,8 +374,7 @@ class Posterior:
         companions = companions_of(table, patterns)
         ones = np.ones(len(patterns))
         for look in self._looks(model, n_states):
-            stream, _, state, data = look
-            chances = exposure.chances(stream, model, state, data, patterns, companions)
+            chances = exposure.chances(look, patterns, companions)
             # A drawn error would differ from set to set of keys, and lucky ones be taken.
             yield others(look, exposure, chances, ones).alone
 
@@ -402,8 +401,7 @@ class Posterior:
         exposure = recoded_exposure(self.table, recoding, table)
         companions = companions_of(table, patterns)
         for look in self._looks(model, n_states):
-            stream, _, state, data = look
-            chances = exposure.chances(stream, model, state, data, patterns, companions)
+            chances = exposure.chances(look, patterns, companions)
             yield moments(look, exposure, chances, frequency)
 
     def recoded(
@@ -500,7 +498,7 @@ class Posterior:
                 stream, _, state, data = look
                 p = model.cell_probabilities(stream, state, data, cells)
                 q = drawn.cell_probabilities(stream, state, data, cells)
-                own = probabilities(stream, model, state, data, cells, companions)
+                own = probabilities(look, cells, companions)
                 erring = look.erring(own, np.ones(len(cells)), None)
                 yield size * erring, size * np.maximum(q - p * stays, 0.0)
 
@@ -552,8 +550,7 @@ class Posterior:
         cells, counts = np.ascontiguousarray(table.cells[few]), counts[few]
         companions, found = companions_of(table, cells), []
         for look in self._looks(model, n_states):
-            stream, _, state, data = look
-            p = exposure.chances(stream, model, state, data, cells, companions)
+            p = exposure.chances(look, cells, companions)
             law = others(look, exposure, p, counts, by_mean=True)
             found.append(smallest_at_least(law, counts, thresholds))
         return np.array(found)

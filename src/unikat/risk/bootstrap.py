@@ -24,6 +24,7 @@ from unikat.data.keys import MISSING
 from unikat.data.table import CellTable
 from unikat.inference.draws import Observer
 from unikat.models.base import AnyModel, Stream
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import BySampling, Exposure, exposure_of, fitted_table
 from unikat.risk.margins import moved
 from unikat.risk.measures import TAUS, RiskMeasures
@@ -129,7 +130,7 @@ class Bootstrapped(Observer):
         unique = uniques.cells[uniques.unique]
         # As many unobserved units of each class as there are: a stratum taken whole stays so.
         exposure = self.exposure
-        chances = exposure.chances(stream, model, state, data, unique)
+        chances = exposure.chances(Look(stream, model, state, data), unique)
         poisson = model.population == "poisson"
         r1, r2 = exposure.risk(chances, np.ones(len(unique)), poisson)
         tau1, tau2 = exposure.draw(elsewhere, chances, poisson)

@@ -35,15 +35,33 @@ class ClassChances(NamedTuple):
     """(n, width)"""
 
 
-def probabilities(
-    stream: Stream,
-    model: AnyLaw,
-    state: Any,
-    data: Any,
-    cells: Int32,
-    companions: Companions | None,
-) -> Float64:
+class Look(NamedTuple):
+    """One state of a model, to be looked at."""
+
+    stream: Stream
+    model: AnyLaw
+    state: Any
+    data: Any
+
+    @property
+    def poisson(self) -> bool:
+        """The unobserved counts are independent."""
+        return self.model.population == "poisson"
+
+    def erring(self, p: Float64, counts: Float64, population: Float64 | None) -> Float64:
+        """Put the model's own error on probabilities; the very same array if it has none."""
+        return self.model.risk_probabilities(
+            self.stream, self.data, p, counts, population=population
+        )
+
+    def elsewhere(self, chain: int) -> Look:
+        """Return the same with random numbers of its own: of a chain beyond any run's."""
+        return self._replace(stream=self.stream._replace(chain=self.stream.chain + chain))
+
+
+def probabilities(look: Look, cells: Int32, companions: Companions | None = None) -> Float64:
     """Return a model's probabilities of cells, (n,): without companions, if these are given."""
+    stream, model, state, data = look
     p = model.cell_probabilities(stream, state, data, cells)
     if companions is None:
         return p

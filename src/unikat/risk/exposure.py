@@ -18,7 +18,7 @@ risks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,37 +31,13 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, option
 from unikat.kernels import cells as kernels
 from unikat.kernels.zeros import Diagram
-from unikat.models.base import AnyLaw, Stream
-from unikat.risk.by_class import ByClass, ClassChances, Error, probabilities
+from unikat.models.base import Stream
+from unikat.risk.by_class import ByClass, ClassChances, Error, Look, probabilities
 from unikat.risk.margins import ByMargins
 from unikat.rng import chain_key
 
 MOST_ROWS = 1 << 20
 """Cells with a class that a model is asked for at a time."""
-
-
-class Look(NamedTuple):
-    """One state of a model, to be looked at."""
-
-    stream: Stream
-    model: AnyLaw
-    state: Any
-    data: Any
-
-    @property
-    def poisson(self) -> bool:
-        """The unobserved counts are independent."""
-        return self.model.population == "poisson"
-
-    def erring(self, p: Float64, counts: Float64, population: Float64 | None) -> Float64:
-        """Put the model's own error on probabilities; the very same array if it has none."""
-        return self.model.risk_probabilities(
-            self.stream, self.data, p, counts, population=population
-        )
-
-    def elsewhere(self, chain: int) -> Look:
-        """Return the same with random numbers of its own: of a chain beyond any run's."""
-        return self._replace(stream=self.stream._replace(chain=self.stream.chain + chain))
 
 
 class Exposure(Protocol):
@@ -76,15 +52,7 @@ class Exposure(Protocol):
         """Compile the kernels (or load them from the cache)."""
         ...
 
-    def chances(
-        self,
-        stream: Stream,
-        model: AnyLaw,
-        state: Any,
-        data: Any,
-        cells: Int32,
-        companions: Companions | None = None,
-    ) -> Any:
+    def chances(self, look: Look, cells: Int32, companions: Companions | None = None) -> Any:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out.
 
         As if their companions had not been sampled, where these are given.
@@ -162,17 +130,9 @@ class EqualChances:
         kernels.cell_risk(one, 0.5 * one, one, False, np.empty(1), np.empty(1))
         kernels.draw_population(chain_key(0, 0), 0, 1.0, 0.5 * one, False)
 
-    def chances(
-        self,
-        stream: Stream,
-        model: AnyLaw,
-        state: Any,
-        data: Any,
-        cells: Int32,
-        companions: Companions | None = None,
-    ) -> Float64:
+    def chances(self, look: Look, cells: Int32, companions: Companions | None = None) -> Float64:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
-        return probabilities(stream, model, state, data, cells, companions)
+        return probabilities(look, cells, companions)
 
     def probabilities(self, chances: Float64) -> Float64:
         """Probability that a record of the sample falls in each cell, (n,)."""
@@ -279,13 +239,7 @@ class BySampling(ByClass):
         return len(self.class_of) if self.appended else 1
 
     def chances(
-        self,
-        stream: Stream,
-        model: AnyLaw,
-        state: Any,
-        data: Any,
-        cells: Int32,
-        companions: Companions | None = None,
+        self, look: Look, cells: Int32, companions: Companions | None = None
     ) -> ClassChances:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
         most = max(MOST_ROWS // self.width, 1)
@@ -294,12 +248,7 @@ class BySampling(ByClass):
             blocks = [np.arange(i, min(i + most, len(cells))) for i in range(0, len(cells), most)]
             parts = [
                 self.chances(
-                    stream,
-                    model,
-                    state,
-                    data,
-                    cells[block],
-                    None if companions is None else companions.taken(block),
+                    look, cells[block], None if companions is None else companions.taken(block)
                 )
                 for block in blocks
             ]
@@ -315,8 +264,9 @@ class BySampling(ByClass):
         else:
             column = rows[:, self.column]
             rows[:, self.column] = np.where(open_[owner], known[place].astype(np.int32), column)
-        q, by_class = self._with_shares(stream, model, state, data, rows)
+        q, by_class = self._with_shares(look, rows)
         if companions is not None:
+            stream, model, state, data = look
             of_rows = companions.taken(owner)
             q = model.without_companions(stream, state, data, rows, q, of_rows)
         of = self.class_of[rows[:, self.column]]
@@ -329,19 +279,17 @@ class BySampling(ByClass):
             np.bincount(owner, q, minlength=n).astype(np.float64, copy=False), p, classes
         )
 
-    def _with_shares(
-        self, stream: Stream, model: AnyLaw, state: Any, data: Any, rows: Int32
-    ) -> tuple[Float64, Float64]:
+    def _with_shares(self, look: Look, rows: Int32) -> tuple[Float64, Float64]:
         """Probability of each row, (n,); and that a record is of each class, (n_classes,).
 
         The model is asked for both at once: a state costs as much to look at as some hundred cells.
         """
-        if model.population == "poisson":
-            return model.cell_probabilities(stream, state, data, rows), self.share
+        if look.poisson:
+            return probabilities(look, rows), self.share
         levels = np.flatnonzero(self.class_of >= 0)
         alone = np.full((len(levels), self.n_columns), -1, np.int32)
         alone[:, self.column] = levels
-        q = model.cell_probabilities(stream, state, data, np.concatenate((rows, alone)))
+        q = probabilities(look, np.concatenate((rows, alone)))
         shares = np.bincount(self.class_of[levels], q[len(rows) :], minlength=len(self.share))
         return q[: len(rows)], shares.astype(np.float64, copy=False)
 

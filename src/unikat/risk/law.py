@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unikat._typing import Float64, Int64
-from unikat.risk.exposure import Exposure, Look
+from unikat.risk.by_class import Look
+from unikat.risk.exposure import Exposure
 
 _LISTED = 8
 """Values of F whose probabilities are summed one by one in moments of 1/F."""

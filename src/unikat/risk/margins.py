@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from unikat._typing import AnyArray, Float64, Int32, Int64
 from unikat.data.companions import Companions
 from unikat.data.margins import margin_cell
 from unikat.data.table import CellTable, Margin
-from unikat.models.base import AnyLaw, Stream
-from unikat.risk.by_class import ByClass, ClassChances, probabilities
+from unikat.risk.by_class import ByClass, ClassChances, Look, probabilities
 
 MOST_ROUNDS = 200
 """Rounds of raking, at most."""
@@ -191,16 +190,10 @@ class ByMargins(ByClass):
         return 1
 
     def chances(
-        self,
-        stream: Stream,
-        model: AnyLaw,
-        state: Any,
-        data: Any,
-        cells: Int32,
-        companions: Companions | None = None,
+        self, look: Look, cells: Int32, companions: Companions | None = None
     ) -> ClassChances:
         """Chances of cells, (n, n_keys) codes; -1 leaves a key out."""
-        p_joint = model.cell_probabilities(stream, state, data, self.joint.cells)
+        p_joint = probabilities(look, self.joint.cells)
         inverse = np.divide(1.0, p_joint, out=np.zeros(len(p_joint)), where=p_joint > 0.0)
         given = self._raked(p_joint) * inverse if self.targets else inverse
         n, n_classes = len(cells), len(self.sizes)
@@ -213,7 +206,7 @@ class ByMargins(ByClass):
             owner += start
             rows = self.joint.joined(cells[owner], joint)
             of_rows = None if companions is None else companions.taken(owner)
-            q = probabilities(stream, model, state, data, rows, of_rows)
+            q = probabilities(look, rows, of_rows)
             sample += np.bincount(owner, q * (self.sampled * inverse)[joint], minlength=n)
             # The units of a class are in one of its joint cells or in another: one multinomial.
             pairs, which = np.unique(owner * n_classes + self.class_of[joint], return_inverse=True)

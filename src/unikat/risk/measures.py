@@ -45,7 +45,8 @@ from unikat.errors import SpecError
 from unikat.inference.draws import Observer
 from unikat.kernels import cells as kernels
 from unikat.models.base import AnyLaw, IntegratesRisk, Stream
-from unikat.risk.exposure import EqualChances, Exposure, Look, exposure_of
+from unikat.risk.by_class import Look
+from unikat.risk.exposure import EqualChances, Exposure, exposure_of
 from unikat.risk.law import Moments, State, moments
 from unikat.risk.population_counts import add_to_histogram
 from unikat.risk.shown import NOT_SHOWN, SHOWN, Completed, Shown, ShownTotals
@@ -310,7 +311,7 @@ class RiskMeasures(Observer):
         if len(self.incomplete):
             found, tau = self._observe_imputed(look, totals, laws)
         else:
-            p = self._chances(look, self.cells, self.companions)
+            p = self.exposure.chances(look, self.cells, self.companions)
             q = self._with_error(look, p, self.counts)
             risk = self._risk(look, q, self.cells, self.counts)
             each = np.arange(len(self.cells))
@@ -332,10 +333,6 @@ class RiskMeasures(Observer):
         """What the state says of sample uniques of such chances, of so many candidates."""
         at_risk = self.exposure.taken(p, unique)
         return moments(look, self.exposure, at_risk, counts[unique])
-
-    def _chances(self, look: Look, cells: Int32, companions: Companions | None) -> Any:
-        stream, model, state, data = look
-        return self.exposure.chances(stream, model, state, data, cells, companions)
 
     def _with_error(self, look: Look, p: Any, counts: Float64) -> Any:
         """Put the model's own error on chances; the very same object if it has none."""
@@ -422,7 +419,7 @@ class RiskMeasures(Observer):
             count = np.maximum(released, 1.0)
         members = self.members
         companions = None if members is None else members.companions(everybody[first], imputed)
-        p = self._chances(look, everybody[first], companions)
+        p = self.exposure.chances(look, everybody[first], companions)
         q = self._with_error(look, p, count)
         r1, r2 = self._risk(look, q, everybody[first], count)
         # A pattern that many records share is one item; each imputed record is its own.
@@ -512,7 +509,7 @@ class RiskMeasures(Observer):
             cells = self.cells[self.unique][of_cell]
             rest: Float64 = cell.r1 * look.model.empty_rest(look.state, look.data, margins, cells)
             return rest
-        margin = self._chances(look, margins, companions)
+        margin = self.exposure.chances(look, margins, companions)
         if cell.q is cell.p:
             return self.exposure.alone(margin, look.poisson)
         return self.exposure.alone_joined(margin, cell.p, cell.q, look.erring, look.poisson)

@@ -46,6 +46,7 @@ from unikat.errors import DataError, SpecError
 from unikat.inference.diagnostics import diagnose
 from unikat.inference.draws import Draws, Observer
 from unikat.models.base import AnyLaw, Stream
+from unikat.risk.by_class import Look
 from unikat.risk.estimate import Summary, histogram_quantiles, summary_of
 from unikat.risk.measures import RiskMeasures, RiskTotals
 from unikat.rng import chain_key
@@ -298,7 +299,7 @@ class RegistryMeasures(Observer):
         scalars = dict(self.measures.observe(stream, model, state, data, totals.risk))
         registry, exposure = self.registry, self.measures.exposure
         poisson = model.population == "poisson"
-        chances = exposure.chances(stream, model, state, data, registry.cells)
+        chances = exposure.chances(Look(stream, model, state, data), registry.cells)
         # What the model takes for impossible is in the registry all the same: of its frequency
         # nothing is known.
         evidence = registry.evidence(exposure.means(chances))

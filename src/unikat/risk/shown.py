@@ -40,7 +40,8 @@ from unikat.data.patterns import Meeting, agreeing, by_known_keys, summed
 from unikat.data.table import CellTable
 from unikat.kernels import cells as kernels
 from unikat.models.base import IntegratesRisk
-from unikat.risk.exposure import Exposure, Look
+from unikat.risk.by_class import Look
+from unikat.risk.exposure import Exposure
 from unikat.risk.law import Moments, moments
 
 SHOWN = ("tau1_shown", "tau2_shown")
@@ -154,9 +155,7 @@ class Shown:
         `complete` are the chances, with error, of the complete records that are sample unique.
         Into `margins` goes what the state says of the margins that are alone.
         """
-        margin = self.exposure.chances(
-            look.stream, look.model, look.state, look.data, self.patterns, self.companions
-        )
+        margin = self.exposure.chances(look, self.patterns, self.companions)
         values = [sample.counts[:, None], sample.released[:, None]]
         if sample.q is not sample.p:
             values.append(self.exposure.within(sample.p, sample.q))

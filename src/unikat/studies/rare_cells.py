@@ -31,6 +31,7 @@ from unikat.data.table import CellTable
 from unikat.kernels import overdispersion as kernels
 from unikat.models.base import AnyModel, Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, values_of_k
+from unikat.risk.by_class import Look
 from unikat.risk.exposure import Exposure, exposure_of
 
 RARE = 2.0
@@ -122,7 +123,8 @@ class RareCells:
         """Add one state to the totals."""
         if not len(self.cells):
             return
-        chances = self.exposure.chances(stream, model, state, data, self.cells, self.companions)
+        look = Look(stream, model, state, data)
+        chances = self.exposure.chances(look, self.cells, self.companions)
         p = self.exposure.probabilities(chances)
         over = self.exposure.population(chances)
         units = (float(self.population_size) if over is None else over) * p
