@@ -42,8 +42,8 @@ from unikat.studies.auto import (
     refuse_large,
 )
 from unikat.studies.compare import ComparisonSettings, risk_observed
-from unikat.studies.designs import Population, draw_sample
-from unikat.studies.evaluate import Study
+from unikat.studies.designs import Population
+from unikat.studies.evaluate import Study, sample_of
 from unikat.studies.fit import observed
 from unikat.studies.store import HELD_OUT, RISK
 
@@ -300,16 +300,7 @@ def of_study(
     found: list[ForeseenFit] = []
     alone = Workers(n_workers=1, n_threads=workers.n_threads or 1, device=workers.device)
     for n in study.sizes:
-        sample = draw_sample(
-            population,
-            n,
-            1,
-            seed=study.seed,
-            design=study.design,
-            allocation=study.allocation,
-            power=study.power,
-            levels=study.levels,
-        )
+        sample = sample_of(population, study, n, 1)
         for label, model in models.items():
             named = f"{label}, n {n:,}"
             if sample is None or known_exactly(sample.table):
