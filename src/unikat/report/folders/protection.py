@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -41,42 +42,35 @@ def codebook_beside(file: str) -> str:
     return f"{file.partition('.')[0]}.codebook.json"
 
 
-def plans_table(summary: ProtectionSummary) -> pa.Table:
-    """One row for each plan of the frontier."""
-    rows = [
-        {
-            "chosen": plan.chosen,
-            "share": plan.share,
-            "lost": plan.lost,
-            "perturb": plan.perturb,
-            "suppress": plan.suppress,
-            "n_suppressed": plan.n_suppressed,
-            "n_uniques": plan.risk.n_uniques,
-            **{
-                f"{name}_{part}": getattr(getattr(plan.risk, name), part)
-                for name in ("tau1", "tau2")
-                for part in ("mean", "lower", "upper")
-            },
-            **{f"key.{one.name}": plan.recodings.get(one.name) for one in summary.columns},
-        }
-        for plan in summary.plans
-    ]
-    keys = [pa.field(f"key.{one.name}", pa.string()) for one in summary.columns]
-    numbers = [
-        pa.field(f"{name}_{part}", pa.float64())
+_OF_PLAN = {
+    "chosen": pa.bool_(),
+    "share": pa.float64(),
+    "lost": pa.float64(),
+    "perturb": pa.string(),
+    "suppress": pa.string(),
+    "n_suppressed": pa.int64(),
+    "risk.n_uniques": pa.int64(),
+    **{
+        f"risk.{name}.{part}": pa.float64()
         for name in ("tau1", "tau2")
         for part in ("mean", "lower", "upper")
+    },
+}
+"""Where the columns of a plan come from, and their types."""
+
+
+def plans_table(summary: ProtectionSummary) -> pa.Table:
+    """One row for each plan of the frontier."""
+    names = {path: path.removeprefix("risk.").replace(".", "_") for path in _OF_PLAN}
+    keys = {f"key.{one.name}": one.name for one in summary.columns}
+    rows = [
+        {name: attrgetter(path)(plan) for path, name in names.items()}
+        | {column: plan.recodings.get(name) for column, name in keys.items()}
+        for plan in summary.plans
     ]
-    first = [
-        pa.field("chosen", pa.bool_()),
-        pa.field("share", pa.float64()),
-        pa.field("lost", pa.float64()),
-        pa.field("perturb", pa.string()),
-        pa.field("suppress", pa.string()),
-        pa.field("n_suppressed", pa.int64()),
-        pa.field("n_uniques", pa.int64()),
-    ]
-    return pa.Table.from_pylist(rows, schema=pa.schema([*first, *numbers, *keys]))
+    fields = [*zip(names.values(), _OF_PLAN.values(), strict=True)]
+    fields += [(column, pa.string()) for column in keys]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
 
 
 def writers(
