@@ -290,15 +290,17 @@ def test_the_main_job_is_done_by_keyboard_alone(page: Page, at: Any) -> None:
     expect(ended.or_(result)).to_be_visible(timeout=PATIENCE)
     # The table of records is sorted and leads on by keyboard, too.
     page.goto(at("/records/finished"))
-    press_on(page, "link", "r2", "Enter")
+    press_on(page, "link", "r2", "Enter", within="#records")
     expect(page.get_by_role("columnheader", name="r2")).to_have_attribute("aria-sort", "descending")
 
 
-def press_on(page: Page, role: Any, name: str | re.Pattern[str], key: str) -> None:
+def press_on(
+    page: Page, role: Any, name: str | re.Pattern[str], key: str, *, within: str = "body"
+) -> None:
     """Go to an element with the tabulator key, and press a key there."""
     from playwright.sync_api import expect
 
-    wanted = page.get_by_role(role, name=name, exact=True).first
+    wanted = page.locator(within).get_by_role(role, name=name, exact=True).first
     expect(wanted).to_be_visible()
     for _ in range(120):
         page.keyboard.press("Tab")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -59,6 +59,7 @@ from unikat.spec.policy import Policy, PolicySpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.tables import DataSpec, ReportSpec
 from unikat.studies.fit import Fit
+from unikat.studies.whole_run import AlikeFits
 from unikat.zeros.conflicts import Handled
 
 
@@ -288,7 +289,9 @@ def _run(job: Job[CheckSpec]) -> Check:
     policy, level = asked.policy.spec, asked.policy.spec.confidence
     fitted = estimate = None
     if asked.table is not None and asked.needs_model:
-        fitted = job.fit("file", asked.model, asked.table, level)
+        # What is judged by its states takes no time beside it.
+        told = replace(job, watcher=AlikeFits(watcher=watcher, n_fits=1).next())
+        fitted = told.fit("file", asked.model, asked.table, level)
         estimate = fitted.estimate(level)
     converged = estimate is None or estimate.converged
     unknown: Sequence[Reason] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -55,6 +55,7 @@ from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.verification import VerifySpec
+from unikat.studies.whole_run import AlikeFits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -134,7 +135,10 @@ def run(job: Job[VerifySpec]) -> Verification:
     perturbed, identical = asked.perturbed, asked.identical
     original = table.cells[table.record_cell]
     level, seed = spec.report.level, spec.sampling.seed
-    fitted = job.fit("original", model, table)
+    # A perturbed file is looked at by the states of the fit, which takes long, too.
+    alike = AlikeFits(watcher=watcher, n_fits=1 if identical else 2)
+    told = job if perturbed else replace(job, watcher=alike.next())
+    fitted = told.fit("original", model, table)
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
     shown = _published(table, recoding, codes, rows)
@@ -150,7 +154,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         matches = most_matches(Posterior.of(fitted), recoding, codes, level, hidden, rows)
     elif not identical:
         watcher.stage("Assessing the protected file")
-        again = job.fit("protected", model, shown)
+        again = replace(job, watcher=alike.next()).fit("protected", model, shown)
         after = again.estimate(level)
         if knows_groups:
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)

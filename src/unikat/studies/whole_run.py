@@ -122,3 +122,41 @@ class WholeRun:
         if self.stop.max_seconds is not None:
             seconds = min(seconds, self.stop.max_seconds)
         self._last = max(seconds, self._last or 0.0)
+
+
+@dataclass(kw_only=True)
+class AlikeFits:
+    """Fits that follow each other and take about as long, as of a file before and after.
+
+    Nothing else of the run takes long, so that the time left is that of the run.
+    """
+
+    watcher: Watcher
+    n_fits: int
+    _begun: int = 0
+    _done: float = 0.0
+    _last: float = 0.0
+    """Seconds of the fits that are done, and of the one that goes on."""
+    _countdown: Countdown = field(default_factory=Countdown)
+
+    def next(self) -> Watcher:
+        """Return the watcher of the next fit."""
+        self._begun, self._done, self._last = self._begun + 1, self._done + self._last, 0.0
+        to_come, tell = self.n_fits - self._begun, self.watcher.progress
+        if tell is None:
+            return self.watcher
+
+        def progress(event: ProgressEvent) -> None:
+            self._last, left = event.seconds, event.seconds_left
+            seconds = None if left is None else left + to_come * (event.seconds + left)
+            tell(
+                replace(
+                    event,
+                    seconds=self._done + event.seconds,
+                    seconds_left=seconds,
+                    time_left=self._countdown.update(seconds),
+                    whole_run=True,
+                )
+            )
+
+        return replace(self.watcher, progress=progress)
