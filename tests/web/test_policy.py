@@ -94,6 +94,14 @@ def test_a_file_is_held_against_its_certificate(verifier: Client) -> None:
     sent = f"{ASKED}&certificate=certificate-sent.json"
     assert "Certified: the file meets" in html.unescape(verifier.ask(sent).text)
     assert "needs its salt" in verifier.ask(f"{sent}&original=before.csv").text
+    for salt in ("", "no salt", "1" * 500):
+        (folder / "sent").mkdir(exist_ok=True)
+        (folder / "sent/certificate.json").write_bytes(
+            (folder / "certificate-sent.json").read_bytes()
+        )
+        (folder / "sent/check.toml").write_text(f'salt = "{salt}"\n')
+        strange = f"{ASKED}&certificate=sent/certificate.json&original=before.csv"
+        assert verifier.ask(strange).status_code == 422
     (folder / "before.csv").write_text("age,sex\n2,f\n")
     other = verifier.ask(f"{certificate}&original=before.csv")
     assert other.status_code == 422

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 MOST_PROFILES, MOST_COLUMNS, MOST_CODED, MOST_TABLES = 16, 24, 64, 2
 """Profiles of files, columns of theirs, keys that are coded, and tables that are kept."""
-MOST_VALUES = 5_000_000
-"""Values of a file that is held in memory whole once a column of it is needed."""
+MOST_VALUES, MOST_BYTES = 5_000_000, 100_000_000
+"""Values and bytes of a file that is held in memory whole once a column of it is needed."""
 T = TypeVar("T")
 MOST_UNDONE = 50
 """Changes of a file's forms that can be taken back."""
@@ -91,7 +91,8 @@ class Kept:
                 found.append(new[place] if place in new else self._found.pop(one))
                 # The last that was asked for stands last.
                 self._found[one] = found[-1]
-            while len(self._found) > self._most:
+            # What is asked for at once is kept together, however much it is.
+            while len(self._found) > max(self._most, len(asked)):
                 del self._found[next(iter(self._found))]
             return found
 
@@ -314,7 +315,9 @@ class Workbench:
                 # To read a text is to read all its columns.
                 seen = self.profile(draft)
                 every = [one.name for one in seen.columns]
-                if seen.n_records * len(every) <= MOST_VALUES and {*wanted} <= {*every}:
+                n_values = seen.n_records * len(every)
+                small = file.is_file() and file.stat().st_size <= MOST_BYTES
+                if small and n_values <= MOST_VALUES and {*wanted} <= {*every}:
                     whole = self._whole.get(place, lambda: hold(file, every, **draft.reading))
                     return [whole.part(name) for name in wanted]
             held = hold(file, wanted, **draft.reading)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,4 +111,4 @@ def _salt(certificate: Path) -> str | None:
     salt = None
     with contextlib.suppress(UnikatError):
         salt = read_toml(certificate.with_name(CHECK.spec)).get("salt")
-    return salt if isinstance(salt, str) else None
+    return salt if isinstance(salt, str) and re.fullmatch("[0-9a-fA-F]{32,128}", salt) else None
