@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -154,49 +153,3 @@ def test_the_expected_time_follows_the_form_and_no_sweep_is_made(
     client.post("/keys/keep", keys)
     assert "The file is large" in expected(client).text
     assert not (folder / "new").exists()
-
-
-def test_an_older_question_for_the_time_is_not_computed(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from unikat.web import workbench
-
-    keys = {"path": "survey.csv", "key:age": "on", "key:sex": "on", "population_size": "900"}
-    client.post("/keys/keep", keys)
-    begun, go_on, asked = threading.Event(), threading.Event(), []
-    foresee = workbench._foresee
-
-    def slow(kind: Any, spec: Any) -> Any:
-        asked.append(spec.sampling.chains)
-        begun.set()
-        assert go_on.wait(60)
-        return foresee(kind, spec)
-
-    monkeypatch.setattr(workbench, "_foresee", slow)
-    draft = client.bench.draft("survey.csv")
-    answers: dict[str, Any] = {}
-
-    def ask(n: str) -> None:
-        spec = draft.updated({"chains": n, "model": "latent-class"}, ("chains", "model")).asked(
-            client.bench.folder.source(draft.path), client.bench.folder.root
-        )
-        try:
-            answers[n] = client.bench.expected_time(draft, spec)
-        except workbench.ReplacedError:
-            answers[n] = None
-
-    threads = [threading.Thread(target=ask, args=(n,)) for n in "234"]
-    last = None
-    for thread in threads:
-        thread.start()
-        # The next one asks when this one has said that it is the last.
-        while client.bench._last_asked.get("survey.csv") is last:
-            begun.wait(0.01)
-        last = client.bench._last_asked["survey.csv"]
-    assert begun.wait(60)
-    go_on.set()
-    for thread in threads:
-        thread.join(60)
-    assert asked == [2, 4]
-    assert answers["3"] is None
-    assert answers["4"]

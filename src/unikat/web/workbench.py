@@ -63,10 +63,6 @@ GUIDE = {
 """What the pages say of it."""
 
 
-class ReplacedError(Exception):
-    """A newer question of the same form waits for its answer."""
-
-
 class Kept:
     """The last of what takes long to find, each by what it was found from."""
 
@@ -149,8 +145,6 @@ class Workbench:
     _edited: Kept = field(default_factory=lambda: Kept(MOST_TABLES))
     _seen: Kept = field(default_factory=lambda: Kept(MOST_COLUMNS))
     _expected: Kept = field(default_factory=lambda: Kept(MOST_PROFILES))
-    _last_asked: dict[str, object] = field(default_factory=dict)
-    """The last question for the time of a run, by file."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -353,8 +347,6 @@ class Workbench:
 
         Raises
         ------
-        ReplacedError
-            If the form has asked again meanwhile.
         UnikatError
             As the run, before its first fit.
         """
@@ -364,12 +356,8 @@ class Workbench:
         seen = self.profile(draft)
         if seen.n_records * len(seen.columns) > MOST_VALUES:
             return ()
-        mine = self._last_asked[draft.path] = object()
 
         def find() -> list[str]:
-            # Others may have been answered while this one waited.
-            if self._last_asked[draft.path] is not mine:
-                raise ReplacedError
             with counted_alone():
                 return time_words(_foresee(draft.kind, spec))
 

@@ -7,15 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
-from unikat.risk.limits import Verdict
 from unikat.spec.kinds import CHECK
 from unikat.web.folder import NotInFolderError
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
+
+if TYPE_CHECKING:
+    from unikat.risk.limits import Verdict
 
 CERTIFICATE = CHECK.others[0]
 

@@ -27,7 +27,6 @@ from unikat.web.kinds import check_models
 from unikat.web.pages.check_page import Checked, checked
 from unikat.web.workbench import (
     Nav,
-    ReplacedError,
     Tab,
     Workbench,
     is_part,
@@ -135,7 +134,7 @@ class Expected:
     lines: Sequence[str]
     """Empty if it is not known."""
     why: str
-    """Why it is not known; empty if the page says so elsewhere."""
+    """Why it is not known: what the run would be refused for; empty if the command says it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,10 +212,7 @@ def submit(request: Request) -> Response:
     mine = {} if is_asked else {"mine": "yes"}
     kept = bench.keep_of_tab(draft, "run", {**form, **mine})
     if form.get("action") == "time":
-        try:
-            return bench.page("expected.html.j2", _expected(bench, draft))
-        except ReplacedError:
-            return Response(status_code=204)
+        return bench.page("expected.html.j2", _expected(bench, draft))
     if form.get("action") == "check":
         found, status = checked(bench, draft)
         if is_part(request):
