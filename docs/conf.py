@@ -2,13 +2,20 @@
 
 import inspect
 import re
+import sys
 import tomllib
+from pathlib import Path
 from typing import Any
+
+import nbformat
 
 import unikat
 from unikat.spec.kinds import KINDS
 from unikat.spec.option import options_of, rare_options_of
 from unikat.spec.policy import template, templates
+
+sys.path.insert(0, str(Path(__file__).parent))
+from executed_pages import execute, notebook_of, with_answers
 
 project = "unikat"
 author = "The unikat developers"
@@ -114,7 +121,23 @@ def policies_list() -> str:
     return "\n".join(lines)
 
 
+def answer(app: Any, page: str, text: list[str]) -> None:
+    """Execute a notebook, put its answers into the page, and lay the notebook beside it."""
+    if not page.startswith("notebooks/") or page.endswith("/index") or app.builder.format != "html":
+        return
+    app.env.note_dependency(str(Path(app.srcdir, "executed_pages.py")), docname=page)
+    notebook = notebook_of(text[0])
+    execute(notebook)
+    target = Path(app.outdir) / f"{page}.ipynb"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, target)
+    title, _, rest = with_answers(text[0], notebook).partition("\n")
+    link = f'<p><a href="{target.name}" download>Download this notebook</a> (.ipynb)</p>'
+    text[0] = f"{title}\n\n````{{raw}} html\n{link}\n````\n{rest}"
+
+
 def setup(app: Any) -> None:
     """Register what this documentation adds to Sphinx."""
+    app.connect("source-read", answer)
     app.connect("source-read", follow)
     app.connect("source-read", list_options)

@@ -8,7 +8,10 @@ import tomllib
 import typing
 from pathlib import Path
 
+import executed_pages
+import nbformat
 import pytest
+from nbclient.exceptions import CellExecutionError
 
 import doc_pages
 import unikat
@@ -57,7 +60,8 @@ PAGES = sorted(
 """Pages for users. The guide for a new model is tested with its skeleton; design notes and the
 changelog show fragments."""
 KINDS_OF_PAGES = (
-    "tutorial", "how-to", "case-studies", "gallery", "explanation", "reference", "readers",
+    "tutorial", "how-to", "case-studies", "notebooks", "gallery", "explanation", "reference",
+    "readers",
 )  # fmt: skip
 
 
@@ -117,6 +121,30 @@ def test_a_planted_mistake_of_a_page_is_found(text, message, supplies, tmp_path,
     monkeypatch.chdir(tmp_path)
     with pytest.raises((AssertionError, ZeroDivisionError), match=message):
         doc_pages.run_page(tmp_path / "page.md", tmp_path, supplies)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_notebook_shows_what_its_code_answers(tmp_path):
+    """Pages under `notebooks/` are executed when they are built, by these functions."""
+    text = (
+        "# A {term}`title <a>`\n\nSee [that](other.md).\n\n```python\nprint(6 * 7)\n```\n\n"
+        "```python\nimport pandas as pd\n\npd.DataFrame({'x': [17]})\n```\n\nEnd.\n"
+    )
+    notebook = executed_pages.notebook_of(text)
+    assert notebook.cells[0].source == "# A title\n\nSee that."
+    assert [cell.cell_type for cell in notebook.cells] == ["markdown", "code", "code", "markdown"]
+    executed_pages.execute(notebook)
+    nbformat.validate(notebook)
+    shown = executed_pages.with_answers(text, notebook)
+    assert "42" in shown
+    assert "<td>17</td>" in shown
+    # Nothing but answers is added.
+    assert re.sub(r"\n(`{4}).*?\n\1\n", "", shown, flags=re.DOTALL) == text
+
+
+def test_a_notebook_that_fails_ends_the_build():
+    with pytest.raises(CellExecutionError, match="division"):
+        executed_pages.execute(executed_pages.notebook_of("```python\n1 / 0\n```\n"))
 
 
 def test_every_page_is_in_the_navigation_by_its_kind():
