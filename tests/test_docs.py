@@ -243,7 +243,8 @@ def test_every_public_name_is_documented(name):
     pages = (DOCS / "reference").glob("*.md")
     reference = "".join(path.read_text(encoding="utf-8") for path in pages)
     assert re.search(rf"unikat\.{name}$", reference, flags=re.MULTILINE)
-    assert getattr(unikat, name).__doc__
+    # Doctest runs the examples, and mypy sees that all have types.
+    assert ">>>" in getattr(unikat, name).__doc__ or name == "datasets"
 
 
 def test_everything_an_evaluation_writes_is_documented():

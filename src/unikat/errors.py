@@ -109,6 +109,9 @@ class UnikatError(Exception):
     """Base of every error with a message for the user (what, where, rule, remedy).
 
     `str(error)` is :func:`hidden`, :func:`visible` and :func:`bounded`.
+
+    >>> issubclass(DataError, UnikatError)  # one `except` for all
+    True
     """
 
     def __str__(self) -> str:
@@ -117,15 +120,33 @@ class UnikatError(Exception):
 
 
 class DataError(UnikatError):
-    """The file or frame cannot be read as asked, or its keys cannot be used."""
+    """The file or frame cannot be read as asked, or its keys cannot be used.
+
+    >>> import unikat
+    >>> unikat.assess("none.csv", ["SEX", "AGE"], population_size=9)
+    Traceback (most recent call last):
+    unikat.errors.DataError: ...
+    """
 
 
 class SpecError(UnikatError):
-    """An option or a specification is wrong."""
+    """An option or a specification is wrong.
+
+    >>> import unikat
+    >>> unikat.StopRule(rhat=1)
+    Traceback (most recent call last):
+    unikat.errors.SpecError: rhat is 1; it must be above 1, such as 1.01.
+    """
 
 
 class OutputError(UnikatError):
-    """Results or checkpoints cannot be written or read."""
+    """Results or checkpoints cannot be written or read.
+
+    >>> import unikat
+    >>> unikat.load("no-such-folder")
+    Traceback (most recent call last):
+    unikat.errors.OutputError: ...
+    """
 
 
 def why(error: OSError) -> str:
@@ -185,8 +206,7 @@ def may_be_address(value: object) -> bool:
     >>> may_be_address("jdbc:postgresql://db/people"), may_be_address("C:/people.csv")
     (True, False)
     """
-    text = str(value)
-    return bool(_ADDRESS.search(text)) or hidden(text, whole=True) != text
+    return bool(_ADDRESS.search(text := str(value))) or hidden(text, whole=True) != text
 
 
 def visible(text: str) -> str:

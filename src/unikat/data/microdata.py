@@ -68,6 +68,14 @@ class Microdata:
         What a missing key is.
     warnings
         What should be looked at, though nothing is wrong for sure.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"SEX": ["f", "m", "f"], "AGE": [68, 44, None]})
+    >>> data = unikat.read(frame, ["SEX", "AGE"], unikat.Design(population_size=100))
+    >>> data.n_records, [key.name for key in data.keys], data.n_missing
+    (3, ['SEX', 'AGE'], (0, 1))
     """
 
     name: str

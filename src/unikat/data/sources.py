@@ -37,7 +37,13 @@ MOST_LETTERS = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Declared:
-    """What the source itself says of a column, as statistical packages and categoricals do."""
+    """What the source itself says of a column, as statistical packages and categoricals do.
+
+    Examples
+    --------
+    >>> Declared(order=("low", "high"), ordered=True, title="Level of income").missing
+    ()
+    """
 
     order: tuple[object, ...] | None = None
     """Order of the levels (categories), of which not all need occur."""

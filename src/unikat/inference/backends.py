@@ -46,7 +46,14 @@ MOST_WORKERS, MOST_THREADS = 1024, 256
 
 @dataclass(frozen=True, kw_only=True)
 class Workers:
-    """What to run chains on; the numbers do not depend on it."""
+    """What to run chains on; the numbers do not depend on it.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.Workers(n_workers=2, n_threads=1).device
+    'cpu'
+    """
 
     executor: Executor | None = None
     """Used as it is and not shut down; by default local processes."""

@@ -56,7 +56,11 @@ POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class StopRule:
-    """When to stop: at convergence of all monitored scalars, or at a limit."""
+    """When to stop: at convergence of all monitored scalars, or at a limit.
+
+    >>> StopRule(ess=1_000, max_seconds=600).rhat
+    1.01
+    """
 
     rhat: float = 1.01
     """Largest rank-normalised split R-hat."""
@@ -91,7 +95,11 @@ class StopRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything, beside model and seed, on which the draws depend."""
+    """Everything, beside model and seed, on which the draws depend.
+
+    >>> Plan(n_chains=2, stop=StopRule(max_sweeps=5_000)).stop.max_sweeps
+    5000
+    """
 
     n_chains: int = 4
     thin: int | None = None
@@ -127,9 +135,7 @@ class _Chains(NamedTuple):
     seconds: float
 
 
-_START = _Chains(
-    n_sweeps=0, states=[], previous=None, current=[], scalars={}, next_check=0, seconds=0.0
-)
+_START = _Chains(0, [], None, [], {}, 0, 0.0)
 
 
 def sample(
@@ -180,8 +186,6 @@ def sample(
         When an argument is out of range, or the table has a design that the model would not see.
     OutputError
         When the checkpoint cannot be written or read.
-    UnikatError
-        When a worker is lost.
     KeyboardInterrupt
         On Ctrl-C before the first round is complete, and on a second Ctrl-C.
     """
@@ -207,9 +211,8 @@ def sample(
     )
     sweep_cost = model.cost(job.data)[0]
     observe_cost = observer.cost(model, job.data)
-    goes_on = start is not None
     thin = plan.thin or schedule.default_thin(
-        sweep_cost, observe_cost, goes_on=goes_on, times=observer.times_sweeping
+        sweep_cost, observe_cost, goes_on=start is not None, times=observer.times_sweeping
     )
     thin = min(thin, plan.stop.max_sweeps // MIN_KEPT)
     run = _Run(
@@ -298,13 +301,11 @@ class _Run:
     @property
     def before(self) -> int:
         """Sweeps before the first of this run, by whose numbers it is cut, kept and discarded."""
-        made = 0 if self.start is None else self.start.n_sweeps
-        return -(-made // self.thin) * self.thin
+        return -(-(0 if self.start is None else self.start.n_sweeps) // self.thin) * self.thin
 
     def n_discarded(self, n_sweeps: int) -> int:
         """Sweeps of this run that are not used."""
-        all_sweeps = n_sweeps + self.before
-        return max(schedule.n_discarded_sweeps(all_sweeps, self.thin) - self.before, 0)
+        return max(schedule.n_discarded_sweeps(n_sweeps + self.before, self.thin) - self.before, 0)
 
     def next_cut(self, n_sweeps: int) -> int:
         """End of the round that starts after so many sweeps of this run."""

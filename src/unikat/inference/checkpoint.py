@@ -44,6 +44,13 @@ class Checkpoint:
 
     The file is readable by its owner alone: it holds the state of the chains, which says something
     about every record.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> kept = unikat.Checkpoint(folder="run", resume=True)
+    >>> kept.path.parent.name, kept.every
+    ('run', 5.0)
     """
 
     folder: str | os.PathLike[str]

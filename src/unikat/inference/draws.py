@@ -104,7 +104,18 @@ class Diagnostics:
 
 @dataclass(frozen=True, kw_only=True)
 class Draws:
-    """Posterior draws: every kept scalar, and the observer's totals of the retained part."""
+    """Posterior draws: every kept scalar, and the observer's totals of the retained part.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2], [1, 2]], population_size=40)
+    >>> plan = unikat.Plan(n_chains=2, thin=1, stop=unikat.StopRule(max_sweeps=60))
+    >>> here = unikat.Execution(workers=unikat.Workers(n_workers=1))
+    >>> draws = unikat.fit("latent-class", table, plan=plan, execution=here).draws
+    >>> draws.stop_reason, draws.n_sweeps, draws.retained("tau1").shape[0]
+    ('sweep limit', 60, 2)
+    """
 
     scalars: Mapping[str, Float64] = field(repr=False)
     """Each (n_chains, n_draws), the discarded first part included."""

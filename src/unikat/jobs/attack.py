@@ -65,6 +65,14 @@ class Attacks(Tabled):
     """What an intruder learns from synthetic files, or links; from :func:`unikat.attack`.
 
     `table` has one row per attack; of links one for each probability from which they are accepted.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> original = pd.DataFrame({"SEX": [1, 2, 2, 1], "AGE": [30, 41, 52, 30]})
+    >>> found = unikat.attack(original, synthetic=original, keys="SEX,AGE")
+    >>> found.table["attack"].iloc[0], found.table["rate"].tolist()[0], found.records is None
+    ('replicated uniques', 0.5, True)
     """
 
     summary: AttackSummary

@@ -65,9 +65,14 @@ from unikat.zeros.conflicts import Handled
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Check(Tabled):
-    """The verdict of a policy on a file; from :func:`unikat.check`.
+    """The verdict of a policy on a file, `table` by limit; from :func:`unikat.check`.
 
-    `table` has one row per limit.
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m"] * 20, "age": ["20-39", "40-59"] * 20})
+    >>> policy = {"scenario": [{"name": "neighbour", "keys": ["sex", "age"], "target": "k >= 3"}]}
+    >>> found = unikat.check(frame, policy=policy)
+    >>> found.verdict, found.table.shape[0]
+    ('met', 1)
     """
 
     summary: CheckSummary
@@ -111,7 +116,18 @@ class Check(Tabled):
 
 @dataclass(frozen=True, kw_only=True)
 class Certified:
-    """A certificate that belongs to a file; from :func:`unikat.check` with `certificate`."""
+    """A certificate that belongs to a file; from :func:`unikat.check` with `certificate`.
+
+    >>> import pandas as pd, pathlib, tempfile, unikat
+    >>> policy = {"scenario": [{"name": "neighbour", "keys": ["sex", "age"], "target": "k >= 3"}]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "public.csv")
+    ...     pd.DataFrame({"sex": ["f", "m"] * 9, "age": 44}).to_csv(file, index=False)
+    ...     checked = unikat.check(file, policy=policy, out=f"{folder}/checked")
+    ...     found = unikat.check(file, certificate=f"{folder}/checked/certificate.json")
+    >>> found.verdict, found.compared
+    ('met', ('file', 'policy'))
+    """
 
     summary: Certificate
     compared: tuple[str, ...]

@@ -44,6 +44,15 @@ class Comparison(Tabled):
     """Several models side by side; from :func:`unikat.compare`.
 
     `table` has one row per model, with the columns of `comparison.parquet`.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m", "f"] * 9, "age": [*range(20, 38)] + [40] * 9})
+    >>> found = unikat.compare(frame, "sex,age", population_size=270,
+    ...                        models="loglinear,skinner-holmes", chains=2, workers=1)
+    >>> found.table["model"].tolist()
+    ['loglinear', 'skinner-holmes']
     """
 
     summary: ComparisonSummary
@@ -97,6 +106,15 @@ def compare(data: Any, *given: Any, **options: Any) -> Comparison:
         written.
     KeyboardInterrupt
         On Ctrl-C; finished fits are kept in `out`.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m", "f"] * 9, "age": [*range(20, 38)] + [40] * 9})
+    >>> found = unikat.compare(frame, "sex,age", population_size=270,
+    ...                        models="latent-class,loglinear", chains=2, max_sweeps=60, workers=1)
+    >>> [one.model for one in found.summary.models]
+    ['latent-class', 'loglinear']
     """
     return run_from_python(COMPARE, run, (data, *given), options)
 

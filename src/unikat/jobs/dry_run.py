@@ -83,7 +83,16 @@ RECORD_BYTES = 400.0
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun(DryRunFacts):
-    """What a run would do; from :func:`unikat.dry_run`. Printed, it says so in words."""
+    """What a run would do; from :func:`unikat.dry_run`. Printed, it says so in words.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m", "f"], "age": [31, 44, 68]})
+    >>> plan = unikat.dry_run(unikat.assess, frame, keys=["sex", "age"], population_size=30)
+    >>> plan.n_records, plan.n_sample_uniques
+    (3, 3)
+    """
 
     def __repr__(self) -> str:
         return "\n".join(words.lines(self))

@@ -56,6 +56,15 @@ class Evaluation(Tabled):
     """How well models did where the truth is known; from :func:`unikat.evaluate`.
 
     `table` has one row per sample and model, with the columns of `evaluation.parquet`.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> population = pd.DataFrame({"A": [0, 1, 0, 1, 1, 1], "B": [0, 0, 1, 1, 1, 1]})
+    >>> found = unikat.evaluate(population, "A,B", n=3, repeats=2,
+    ...                         models="skinner-holmes", workers=1)
+    >>> found.table[["model", "n_drawn"]].to_numpy().tolist()
+    [['skinner-holmes', 3], ['skinner-holmes', 3]]
     """
 
     summary: EvaluationSummary

@@ -70,7 +70,18 @@ from unikat.studies.fit import Fit
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Protection(Outcome):
-    """A protected file; from :func:`unikat.protect`."""
+    """A protected file; from :func:`unikat.protect`.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> ages = [20 + i // 2 for i in range(40)]
+    >>> frame = pd.DataFrame({"sex": ["f", "m"] * 20, "age": ages})
+    >>> found = unikat.protect(frame, keys=["sex", "age"], population_size=40, target="tau1 <= 0",
+    ...                        recodings={"age": ["width(5)"]}, keep="sex")
+    >>> found.verdict, found.frame.shape, int(found.plans["chosen"].sum())
+    ('met', (40, 2), 1)
+    """
 
     summary: ProtectionSummary
     spec: ProtectionSpec

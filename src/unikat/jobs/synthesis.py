@@ -31,7 +31,18 @@ from unikat.synthesis.combine import Combined, combine_partially_synthetic
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Synthesis(Outcome):
-    """Synthetic files; from :func:`unikat.synthesize`."""
+    """Synthetic files; from :func:`unikat.synthesize`.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"sex": ["f", "m", "f"] * 9, "age": [31, 44, 68] * 9})
+    >>> made = unikat.synthesize(frame, keys=["sex", "age"], datasets=2, chains=2,
+    ...                          max_sweeps=60, workers=1)
+    >>> share = made.combine(lambda one: ((one["sex"] == "f").mean(), 0.01))
+    >>> len(made.frames), 0 < share.estimate < 1
+    (2, True)
+    """
 
     summary: SynthesisSummary
     spec: SynthesisSpec

@@ -63,6 +63,16 @@ class Verification(Tabled):
     """What protection elsewhere did to a file, and the risk left; from :func:`unikat.verify`.
 
     `table` has one row per key.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> original = pd.DataFrame({"sex": ["f", "m"] * 20, "age": [20 + i // 2 for i in range(40)]})
+    >>> safe = original.assign(age="20-39")
+    >>> found = unikat.verify(original, protected=safe, keys=["sex", "age"], population_size=40,
+    ...                       target="k >= 3")
+    >>> found.verdict, found.table.shape[0]
+    ('met', 2)
     """
 
     summary: VerifySummary

@@ -34,6 +34,14 @@ class Diagram(NamedTuple):
 
     Node 0 is the root, in layer 0; the nodes of layer d are `first[d]` to `first[d + 1] - 1`; the
     last node, alone in layer n_keys, is the end of every possible cell.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> table = unikat.tabulate([[0, 1], [1, 0]], ["AGE", "MARRIED"], population_size=9)
+    >>> diagram = unikat.Zeros.of(["AGE == 0 and MARRIED == 1"], table.keys).diagram
+    >>> type(diagram).__name__, diagram.order.shape
+    ('Diagram', (2,))
     """
 
     order: npt.NDArray[np.int64]

@@ -42,6 +42,12 @@ class Auto(Specified):
     calibrate
         Include the error of the selected model in the estimates; without it the model is only
         selected.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.Auto(candidates="latent-class,loglinear", evidence_seconds=10).candidates
+    ('latent-class', 'loglinear')
     """
 
     name: ClassVar[str] = "auto"

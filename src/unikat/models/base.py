@@ -194,7 +194,20 @@ class Specified(ABC):
 
 @runtime_checkable
 class Sampler(Protocol[State, Data]):
-    """How the states of a model are drawn."""
+    """How the states of a model are drawn.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> from unikat.models.base import Stream
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=9)
+    >>> model = unikat.LatentClass()
+    >>> data, stream = model.prepare(table), Stream(seed=1, chain=0, sweep=0)
+    >>> state = model.init(stream, data)
+    >>> state, info = model.step(stream, state, data, n_threads=1)
+    >>> isinstance(model, unikat.Sampler)
+    True
+    """
 
     @abstractmethod
     def prepare(self, table: CellTable) -> Data:
@@ -244,6 +257,17 @@ class CellLaw(Protocol[StateIn, DataIn]):
     If the table has structural zeros (`CellTable.zeros`), probabilities are those of a possible
     individual, p_c / (1 - p0) and 0 for an impossible cell, and imputed and simulated records are
     possible. A model that cannot do so refuses the table in `prepare` (SpecError).
+
+    Examples
+    --------
+    >>> import unikat
+    >>> from unikat.models.base import Stream
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=9)
+    >>> model = unikat.LatentClass()
+    >>> data, stream = model.prepare(table), Stream(seed=1, chain=0, sweep=0)
+    >>> state = model.init(stream, data)
+    >>> model.cell_probabilities(stream, state, data, table.cells).shape, model.population
+    ((2,), 'multinomial')
     """
 
     name: ClassVar[str]
@@ -364,7 +388,18 @@ class CellLaw(Protocol[StateIn, DataIn]):
 
 @runtime_checkable
 class Simulator(Protocol[StateIn, DataIn]):
-    """New individuals, given a state."""
+    """New individuals, given a state.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> from unikat.models.base import Stream
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=9)
+    >>> model = unikat.LatentClass()
+    >>> data, stream = model.prepare(table), Stream(seed=1, chain=0, sweep=0)
+    >>> model.simulate(stream, model.init(stream, data), data, n_records=5).shape
+    (5, 2)
+    """
 
     @abstractmethod
     def simulate(self, stream: Stream, state: StateIn, data: DataIn, n_records: int) -> Int32:
@@ -388,7 +423,14 @@ class Simulator(Protocol[StateIn, DataIn]):
 
 
 class Model(Specified, Sampler[State, Data], CellLaw[State, Data], Simulator[State, Data]):
-    """A probability model of one individual's cell, with its sampler."""
+    """A probability model of one individual's cell, with its sampler.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> isinstance(unikat.LatentClass(), unikat.Model), unikat.LatentClass.name
+    (True, 'latent-class')
+    """
 
 
 @runtime_checkable

@@ -143,7 +143,16 @@ class RiskSummary(Measures):
 
 @dataclass(frozen=True, kw_only=True)
 class RiskEstimate(RiskSummary):
-    """Everything an assessment has found: of the file, and of every record."""
+    """Everything an assessment has found: of the file, and of every record.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> fit = unikat.fit("hdp", unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=3))
+    >>> found = unikat.estimate_risk(fit)
+    >>> found.tau1.interval, found.records.r1[found.table.record_cell].tolist()
+    ((1.0, 1.0), [nan, 1.0, nan])
+    """
 
     table: CellTable = field(repr=False)
     draws: Draws | None = field(repr=False)
@@ -183,14 +192,6 @@ def assess(draws: Draws | None, table: CellTable, *, level: float = 0.95) -> Ris
     SpecError
         If the level is not between 0 and 1, there are no draws and the risk is not known, or the
         draws are no numbers.
-
-    Examples
-    --------
-    >>> from unikat.data.keys import Key
-    >>> keys = [Key.of_size("SEX", 2), Key.of_size("AGE", 3)]
-    >>> table = CellTable.from_codes([[0, 2], [1, 1], [0, 2]], keys, population_size=3)
-    >>> assess(None, table).tau1.mean
-    1.0
     """
     if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
         raise SpecError(f"level must be between 0 and 1, such as 0.95, not {level!r}.")

@@ -38,7 +38,16 @@ the population that are published."""
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A limit and the verdict on it."""
+    """A limit and the verdict on it.
+
+    Examples
+    --------
+    >>> import pandas as pd, unikat
+    >>> frame = pd.DataFrame({"SEX": [1, 2, 2, 1], "AGE": [30, 41, 43, 30]})
+    >>> judged = unikat.assess(frame, keys=["SEX", "AGE"], population_size=4).judge("tau1 <= 1")
+    >>> judged.value, judged.verdict
+    (2.0, 'not met')
+    """
 
     limit: str
     """As it was set: `tau1 <= 5`."""

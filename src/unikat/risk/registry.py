@@ -84,7 +84,17 @@ class RegistryTotals(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Registry:
-    """A registry in the levels of a survey. Made by :meth:`of`."""
+    """A registry in the levels of a survey. Made by :meth:`of`.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> survey = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=90)
+    >>> registry = unikat.tabulate([[0, 2], [1, 2], [1, 1]], population_size=90)
+    >>> found = unikat.Registry.of(registry, survey)
+    >>> found.counts.tolist(), found.n_surveyed
+    ([1, 1, 1], 3)
+    """
 
     cells: Int32
     """(n_patterns, n_keys): patterns, in the survey's codes, -1 where a key is missing."""
@@ -380,7 +390,20 @@ class _GivenOverlap(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegistryRisk:
-    """Risk of a registry's records; arrays are (n_cells,), NaN where nothing is known."""
+    """Risk of a registry's records; arrays are (n_cells,), NaN where nothing is known.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> survey = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=90)
+    >>> registry = unikat.Registry.of(unikat.tabulate([[0, 2], [1, 1]], population_size=90), survey)
+    >>> plan = unikat.Plan(n_chains=2, thin=1, stop=unikat.StopRule(max_sweeps=60))
+    >>> here = unikat.Execution(workers=unikat.Workers(n_workers=1))
+    >>> fit = unikat.fit("latent-class", survey, plan=plan, registry=registry, execution=here)
+    >>> found = fit.registry_risk()
+    >>> found.r1.shape, 0 <= found.tau1.mean <= 2
+    ((2,), True)
+    """
 
     registry: Registry
     impossible: Bool

@@ -74,7 +74,14 @@ CERTAIN = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How fits are run, none of which has an influence on their numbers."""
+    """How fits are run, none of which has an influence on their numbers.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.Execution(workers=unikat.Workers(n_workers=2)).resume, unikat.Execution().checkpoint
+    (False, None)
+    """
 
     workers: Workers | None = None
     folder: Path | None = None

@@ -24,7 +24,16 @@ from unikat.studies.whole_run import WholeRun
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fit:
-    """A model fitted to a table."""
+    """A model fitted to a table.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=3)
+    >>> found = unikat.fit("hdp", table)
+    >>> found.draws, found.estimate().tau1.mean  # the file is the population: nothing to estimate
+    (None, 1.0)
+    """
 
     table: CellTable = field(repr=False)
     """The sample."""

@@ -23,7 +23,15 @@ from unikat.errors import SpecError, shown
 
 
 class Combined(NamedTuple):
-    """An inference from several data sets."""
+    """An inference from several data sets.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> found = unikat.combine_partially_synthetic([0.30, 0.32, 0.34], [0.01, 0.01, 0.01])
+    >>> round(found.lower, 2), round(found.estimate, 2), round(found.upper, 2)
+    (0.12, 0.32, 0.52)
+    """
 
     estimate: float
     """Mean of the estimates."""

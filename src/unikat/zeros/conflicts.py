@@ -185,7 +185,17 @@ class Conflicts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Handled:
-    """A table without impossible records, and what was done to the records that were."""
+    """A table without impossible records, and what was done to the records that were.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> table = unikat.tabulate([[30, 1], [5, 1], [5, 0]], ["AGE", "MARRIED"], population_size=100)
+    >>> zeros = unikat.Zeros.of(["AGE < 14 and MARRIED == 1"], table.keys)
+    >>> handled = unikat.apply_zeros(table, zeros, "drop")
+    >>> handled.n_dropped, handled.in_conflict.tolist()
+    (1, [False, True, False])
+    """
 
     table: CellTable
     """With the possible cells; without the records that were left out."""

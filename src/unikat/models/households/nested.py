@@ -151,6 +151,11 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
     --------
     ProfilePrior : the profiles' prior. The supplement's is `profile_concentration=1` and
         `profile_base="uniform"`.
+
+    Examples
+    --------
+    >>> NestedHouseholds(beta="by-class", split_merge=False).composition
+    'auto'
     """
 
     name: ClassVar[str] = "households"
@@ -279,17 +284,8 @@ class NestedHouseholds(ProfilePrior, TruncationPrior, Model[NestedState, NestedD
         in_parts(allocate, len(households.rows), n_threads)
         if ties.head >= 0:
             component = drawn.g[data.token_record].astype(np.int64) * state.omega.shape[1] + drawn.m
-            origins = draw_origins(
-                key,
-                stream.sweep,
-                ties,
-                weights,
-                lost,
-                component,
-                data.member_rows,
-                data.places,
-                data.columns.absent[data.columns.walk],
-            )
+            members = (data.member_rows, data.places, data.columns.absent[data.columns.walk])
+            origins = draw_origins(key, stream.sweep, ties, weights, lost, component, *members)
             drawn = drawn._replace(own_rows=origins.own_rows)
             tallies = [counted(data, drawn, *state.omega.shape)._replace(ties=origins.counts)]
         if data.rules is None:

@@ -355,6 +355,14 @@ class ElamirSkinner(_RandomRates):
     See Also
     --------
     SkinnerHolmes : lognormal effects; terms and tolerance are the same.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2], [1, 2]], population_size=40)
+    >>> found = unikat.estimate_risk(unikat.fit(unikat.ElamirSkinner(), table))
+    >>> 0 <= found.tau1.mean <= found.tau2.mean <= table.n_uniques
+    True
     """
 
     name: ClassVar[str] = "elamir-skinner"
@@ -396,6 +404,14 @@ class SkinnerHolmes(_RandomRates):
     See Also
     --------
     ElamirSkinner : gamma effects.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2], [1, 2]], population_size=40)
+    >>> found = unikat.estimate_risk(unikat.fit(unikat.SkinnerHolmes(), table))
+    >>> 0 <= found.tau1.mean <= found.tau2.mean <= table.n_uniques
+    True
     """
 
     name: ClassVar[str] = "skinner-holmes"

@@ -29,6 +29,12 @@ class GoM(MixedMembership):
     --------
     MixedMembership : alpha.
     ProfilePrior : the profiles' prior.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.GoM(components=10).components, unikat.GoM.name
+    (10, 'gom')
     """
 
     name: ClassVar[str] = "gom"

@@ -27,6 +27,12 @@ class HDP(MixedMembership):
     --------
     MixedMembership : alpha.
     ProfilePrior : the profiles' prior.
+
+    Examples
+    --------
+    >>> import unikat
+    >>> unikat.HDP().top_shape, unikat.HDP(profile_base="uniform").profile_base
+    (2.0, 'uniform')
     """
 
     name: ClassVar[str] = "hdp"

@@ -105,6 +105,9 @@ class LatentClass(ProfilePrior, TruncationPrior, OfPersons[LatentClassState, Lat
     See Also
     --------
     ProfilePrior : the profiles' prior.
+
+    >>> LatentClass(split_merge=False).top_shape
+    0.25
     """
 
     name: ClassVar[str] = "latent-class"

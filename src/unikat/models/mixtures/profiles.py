@@ -39,6 +39,12 @@ class ProfilePrior:
         raised by half a record; or `"learned"`, with a flat Dirichlet prior.
     profile_shape, profile_rate
         Gamma prior of a learned c_j / n_j; each from 1e-6 to 1e6 (`options.PRIOR` says why).
+
+    Examples
+    --------
+    >>> import unikat
+    >>> isinstance(unikat.HDP(profile_concentration=1, profile_base="uniform"), unikat.ProfilePrior)
+    True
     """
 
     profile_concentration: float | Literal["learned", "total"] = "learned"
