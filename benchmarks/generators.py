@@ -7,14 +7,19 @@
 scores the files beside the population. A study that was interrupted goes on where it stopped. Of
 each population, size and generator one line stands in results/generators.jsonl (the last counts),
 of which `--table` makes the table of docs/design/generators.md. `homes-silc` and `homes-eph` have
-households as units.
+households as units. With `--synthpop`, R's synthpop (in R's library, or in `--r-library`) makes a
+file of each sample, too, of persons.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import tempfile
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +61,8 @@ def run(name: str, folder: Path, options: argparse.Namespace) -> None:
         frame, keys, homes = HOMES[name]()
     else:
         (frame, keys), homes = population(name), {}
-    found = unikat.evaluate(
+    ask = partial(
+        unikat.evaluate,
         frame,
         keys=keys,
         n=options.n,
@@ -67,8 +73,13 @@ def run(name: str, folder: Path, options: argparse.Namespace) -> None:
         max_sweeps=options.sweeps,
         workers=2,
         out=folder / name,
-        resume=(folder / name).exists(),
     )
+    found = ask(resume=(folder / name).exists())
+    if options.synthpop and not homes:
+        samples = pd.read_parquet(folder / name / "samples.parquet")
+        path = folder / f"{name}-synthpop.parquet"
+        by_synthpop(frame, keys, samples, options.r_library).to_parquet(path)
+        found = ask(resume=True, synthetic=path)
     with RESULTS.open("a", encoding="utf-8") as file:
         for one in found.summary.synthesizers:
             line = {
@@ -80,6 +91,26 @@ def run(name: str, folder: Path, options: argparse.Namespace) -> None:
                 **_plain(one),
             }
             file.write(json.dumps(line) + "\n")
+
+
+def by_synthpop(
+    frame: pd.DataFrame, keys: list[str], samples: pd.DataFrame, library: str | None
+) -> pd.DataFrame:
+    """Files of synthpop's default, a key after the other by trees, of every sample."""
+    drawn = frame.iloc[samples["row"] - 1][keys].reset_index(drop=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder) / "in.csv", Path(folder) / "out.csv"
+        drawn.assign(n=samples["n"], repeat=samples["repeat"]).to_csv(path, index=False)
+        subprocess.run(
+            ["Rscript", str(Path(__file__).parent / "first_hour.R"), "many", str(path), str(out)],
+            env=os.environ | ({"R_LIBS": library} if library else {}), check=True,
+        )  # fmt: skip
+        made = pd.read_csv(out, dtype=str, keep_default_na=False)
+    for name in keys:
+        made[name] = made[name].astype(frame[name].dtype)
+    for name in ("n", "repeat"):
+        made[name] = made[name].astype(int)
+    return made.assign(synthesizer="synthpop")
 
 
 def _plain(one: Any) -> dict[str, Any]:
@@ -130,6 +161,8 @@ def main() -> None:
     parser.add_argument("--n", nargs="+", type=int, default=[2000])
     parser.add_argument("--repeats", type=int, default=4)
     parser.add_argument("--sweeps", type=int, default=3000)
+    parser.add_argument("--synthpop", action="store_true", help="also R's synthpop, of persons")
+    parser.add_argument("--r-library", help="folder of R packages")
     parser.add_argument("--table", action="store_true", help="Print the table of what is there.")
     options = parser.parse_args()
     if not options.table:

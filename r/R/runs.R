@@ -45,7 +45,7 @@
 #' @param policy Path of a policy.toml.
 #' @param protected The file after protection, by whatever program.
 #' @param synthetic Synthetic files: a data frame, a list of them, or what
-#'   `synthesize()` returned.
+#'   `synthesize()` or `syn()` of synthpop returned.
 #' @param models Models to compare or to try, such as `c("hdp", "loglinear")`.
 #' @param n Sizes of the samples, in units or as shares: `c(1000, "5%")`.
 #' @param ... Options of unikat.
@@ -124,6 +124,7 @@ synthesize <- function(data, keys = NULL, ..., out = NULL, progress = interactiv
 attack <- function(original, synthetic = NULL, keys = NULL, ..., population_size = NULL, out = NULL,
                    progress = interactive()) {
   if (inherits(synthetic, "unikat_run")) synthetic <- synthetic$data
+  if (inherits(synthetic, "synds")) synthetic <- synthetic$syn
   start("attack", original, substitute(original),
         list(synthetic = synthetic, keys = named(keys), population_size = population_size, ...), out, progress)
 }

@@ -156,7 +156,7 @@ def _two_keys(n: int) -> tuple[Sample, Sample]:
     """A population whose second key is told by the first in two cases of three."""
     rng = np.random.default_rng(8)
     first = rng.integers(0, 3, 2 * n)
-    second = np.where(first == 2, rng.integers(0, 4, 2 * n), first)
+    second = np.where(first == 2, rng.integers(2, 4, 2 * n), first)
     codes = np.column_stack((first, second, np.zeros(2 * n, int)))
     whole = Population.of(CellTable.from_codes(codes, KEYS, population_size=2 * n))
     return drawn(whole, n)
@@ -167,7 +167,7 @@ def _is_the_law_of_leaves(made: Made) -> bool:
     first, second = made.codes[:, 0], made.codes[:, 1]
     told = (second == first)[first < 2].all()
     shares = np.bincount(second[first == 2], minlength=4) / max((first == 2).sum(), 1)
-    return bool(told and np.abs(shares - 0.25).max() < 0.06)
+    return bool(told and np.abs(shares - [0, 0, 0.5, 0.5]).max() < 0.06)
 
 
 def test_cart_draws_from_the_leaf_and_a_planted_bug_does_not(monkeypatch: Any) -> None:
@@ -185,6 +185,22 @@ def test_cart_draws_from_the_leaf_and_a_planted_bug_does_not(monkeypatch: Any) -
 
     monkeypatch.setattr(module, "_from_leaves", from_all)
     assert not _is_the_law_of_leaves(cart(training(sample, second)))
+
+
+def test_splits_that_correct_nothing_are_taken_back(monkeypatch: Any) -> None:
+    """As rpart does: the commonest value is 0 in both groups, so the tree is its root."""
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(3)
+    known = np.repeat([0, 1], 4_000)[:, None].astype(np.int32)
+    values = (rng.random(8_000) < np.where(known[:, 0] == 0, 0.1, 0.3)).astype(np.int32)
+
+    def shares() -> Any:
+        made = module.cart_values(known, values, known, np.random.default_rng(4))
+        return made[:4_000].mean(), made[4_000:].mean()
+
+    assert shares() == pytest.approx((0.2, 0.2), abs=0.03)
+    monkeypatch.setattr(module, "_pruned", lambda leaves, values, left, right: np.arange(len(left)))
+    assert shares() == pytest.approx((0.1, 0.3), abs=0.03)
 
 
 def test_leaves_are_drawn_by_their_records() -> None:

@@ -52,6 +52,10 @@ test_that("synthetic frames have the types of the original, and can be attacked"
   }
   found <- attack(survey, made, c("sex", "edu", "region"), progress = FALSE)
   expect_true(length(found$numbers) > 0)
+  # What synthpop makes: two files are a list in it.
+  theirs <- structure(list(m = 2, syn = made$data, call = quote(syn(survey))), class = "synds")
+  again <- attack(survey, theirs, c("sex", "edu", "region"), progress = FALSE)
+  expect_equal(again$numbers$attacks, found$numbers$attacks)
 })
 
 test_that("an evaluation comes as a table", {

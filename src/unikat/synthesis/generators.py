@@ -36,6 +36,8 @@ from unikat.synthesis.utility import margin_distances
 
 MIN_LEAF = 5
 """Records of a leaf at least, as in synthpop."""
+MIN_SPLIT = 15
+"""Records of a node that is split at least, as in synthpop: rpart takes three leaves."""
 ENOUGH = 100.0
 """Effective sample size with which a chain may stop, as in `unikat synthesize`."""
 _PURPOSE = 0x59
@@ -107,8 +109,9 @@ def cart(training: Training) -> Made:
     """Draw the keys in their order, each from the records in its leaf of a classification tree.
 
     The tree of a key is grown on the keys before it, whose levels it takes in their order; a leaf
-    has at least five records. The first key has its shares in the sample. So does the program
-    synthpop of R by default, but for the order of levels.
+    has at least five records, and splits that tell no value better are taken back. The first key
+    has its shares in the sample. So does the program synthpop of R by default, but for the order of
+    levels.
 
     Raises
     ------
@@ -147,9 +150,37 @@ def cart_values(known: Int32, values: Int32, wanted: Int32, rng: np.random.Gener
             "The synthesizer cart needs scikit-learn. Install it with  "
             "pip install 'unikat[cart]',  or leave cart out."
         ) from None
-    tree = DecisionTreeClassifier(min_samples_leaf=MIN_LEAF, random_state=int(rng.integers(2**31)))
+    tree = DecisionTreeClassifier(
+        min_samples_leaf=MIN_LEAF,
+        min_samples_split=MIN_SPLIT,
+        random_state=int(rng.integers(2**31)),
+    )
     tree.fit(known, values)
-    return _from_leaves(tree.apply(known), values, tree.apply(wanted), rng)
+    leaves, grown = tree.apply(known), tree.tree_
+    kept = _pruned(leaves, values, grown.children_left, grown.children_right)
+    return _from_leaves(kept[leaves], values, kept[tree.apply(wanted)], rng)
+
+
+def _pruned(leaves: Int64, values: Int32, left: Int64, right: Int64) -> Int64:
+    """Node that stands for each node, (n_nodes,), once splits that correct nothing are taken back.
+
+    A split corrects something if more records have the commonest value of their leaf than have that
+    of the node: the cost of Breiman and others (1984), by which rpart prunes though it splits by
+    another one. Children are numbered after their parents.
+    """
+    counts = np.zeros((len(left), int(values.max()) + 1), dtype=np.int64)
+    np.add.at(counts, (leaves, values), 1)
+    correct = counts.max(axis=1)
+    inner = np.flatnonzero(left >= 0)
+    for node in inner[::-1]:
+        counts[node] = counts[left[node]] + counts[right[node]]
+        correct[node] = correct[left[node]] + correct[right[node]]
+    idle = counts.max(axis=1) == correct
+    kept = np.arange(len(left))
+    for node in inner:
+        if idle[node] or kept[node] != node:
+            kept[left[node]] = kept[right[node]] = kept[node]
+    return kept
 
 
 def _from_leaves(leaves: Int64, values: Int32, wanted: Int64, rng: np.random.Generator) -> Int32:
