@@ -8,6 +8,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import unikat
@@ -83,6 +85,73 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
         found.look(steps, "tau1 < 5")
     with pytest.raises(SpecError, match="No recoding reaches k >= 1000"):
         found.find("k >= 1000")
+
+
+HOMES = {
+    "keys": "age:width(10),sex,tenure", "household": "hid", "household_keys": "tenure",
+    "population_households": 900,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("homes")
+    rng = np.random.default_rng(1)
+    lines = [
+        f"{home},{rng.integers(0, 90)},{'fm'[rng.integers(2)]},{'or'[home % 3 // 2]}\n"
+        for home in range(60)
+        for _ in range(1 + home % 3)
+    ]
+    (folder / "homes.csv").write_text("hid,age,sex,tenure\n" + "".join(lines))
+    unikat.assess(
+        folder / "homes.csv", out=folder / "out", keep_states=True, model="households",
+        max_sweeps=20, chains=2, workers=1, progress=False, **HOMES,
+    )  # fmt: skip
+    return folder / "out"
+
+
+@pytest.mark.slow
+def test_households_are_explored_as_what_if_does(homes: Path) -> None:
+    found = Exploration.open(homes, inside=homes.parent)
+    # Keys of the household first, then of its members; the size is not recoded.
+    assert [key.name for key in found.keys] == ["tenure", "age", "sex"]
+    at = next(i for i, step in enumerate(found.keys[1].steps) if 1 < step.n_groups < 9)
+    steps = (0, at, 1)
+    look = found.look(steps, "tau1 <= 1")
+    bands = found.keys[1].steps[at].rule
+    whatif = unikat.load(homes, trust_spec=True).what_if({"age": bands, "sex": None})
+    assert (look.tau1.mean, look.tau1.upper) == (whatif.tau1.mean, whatif.tau1.upper)
+    frame = pd.read_csv(homes.parent / "homes.csv")
+    sizes = frame.groupby("hid").size().to_numpy()
+    r1 = np.nan_to_num(whatif.records.r1)[whatif.table.record_cell]
+    assert look.persons == pytest.approx(float((sizes * r1).sum()))
+    assert look.persons < found.look((0, 0, 0)).persons
+    # Of keys of members persons are counted, and the risk of the homes in which a level occurs.
+    before = found.look((0, 0, 0), key="sex")
+    risk = dict(zip(frame["hid"].unique(), _r1_of(found), strict=True))
+    for key in ("sex", "tenure"):
+        for level in found.levels(key).levels:
+            those = frame[frame[key] == level.value]
+            units = those["hid"].unique()
+            assert level.n == (len(those) if key == "sex" else len(units))
+            assert level.risk == pytest.approx(sum(risk[home] for home in units))
+    assert before.groups is not None
+    assert before.groups.risk == tuple(one.risk for one in found.levels("sex").levels)
+    pictures = found.pictures(steps)
+    assert {one.variable for one in pictures.breakdowns} == {"size", "tenure"}
+    assert (pictures.before, pictures.keys) == (None, ())
+    # Without keys of the members households are records.
+    alone = found.look((0, len(found.keys[1].steps) - 1, 1), key="tenure")
+    assert alone.persons is not None
+    assert alone.groups is not None
+    with pytest.raises(SpecError, match="recodings alone"):
+        found.look(steps, besides={"subsample": "50%"})
+
+
+def _r1_of(found: Exploration) -> Any:
+    """Of the households of the file, in order."""
+    estimate = found._before
+    return np.nan_to_num(estimate.records.r1)[estimate.table.record_cell]
 
 
 def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:

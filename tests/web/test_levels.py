@@ -78,7 +78,8 @@ class FakeExplorer:
         by_hand = {k: s for k, s in zip(KNOWN, steps, strict=True) if isinstance(s, str)}
         look = {
             "tau1": number, "tau2": number, "n_uniques": 7, "smallest": 1, "lost": 0.1,
-            "n_states": 400, "judged": None, "groups": groups, "bins": [[0.5, 3.5, 1.0]],
+            "n_states": 400, "persons": None, "judged": None, "groups": groups,
+            "bins": [[0.5, 3.5, 1.0]],
             "rules": {k: f"file({k}-groups.csv)" for k in by_hand},
             "files": {k: [["0", "far; away"], ["1", "far; away"], ["2", "2"]] for k in by_hand},
         }  # fmt: skip

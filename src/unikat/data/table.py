@@ -249,6 +249,17 @@ class CellTable:
         """The words for what is counted: a record, or a household where there is a `layout`."""
         return RECORD if self.layout is None else HOUSEHOLD
 
+    def columns_of(self, name: str) -> list[int]:
+        """Return the columns that hold a key; of members of households one for each place.
+
+        There the code after the last level says that there is no such member.
+        """
+        layout, names = self.layout, [key.name for key in self.keys]
+        if layout is not None:
+            names = [layout.name_of(key) for key in layout.household_keys]
+            names += [key.name for key in layout.person_keys] * layout.n_slots
+        return [j for j, one in enumerate(names) if one == name]
+
     def without(self, cells: Int32, variable: int) -> Int32:
         """Patterns (n, n_keys) with one of `variables` left out (-1), by its position."""
         return without(cells, variable, self.layout)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from unikat.data.structure import structure_of
 from unikat.errors import SpecError
 from unikat.jobs.besides import Besides
@@ -136,7 +138,7 @@ class Exploration:
     def keys(self) -> tuple[ExploredKey, ...]:
         """The keys, each with what can be done to it."""
         found = []
-        for key, part in zip(self.posterior.table.keys, self.parts, strict=True):
+        for key, part in zip(recodable(self.posterior.table), self.parts, strict=True):
             whole = max(part.entropy, 1e-300)
             steps = tuple(
                 Step(
@@ -245,6 +247,7 @@ class Exploration:
             n_uniques=found.table.n_uniques,
             smallest=int(smallest(found.table)),
             lost=lost if also is None else also.lost(lost),
+            persons=self._persons(found),
             n_states=n_seen,
             groups=self._groups(recoding, key, found),
             bins=found.tau1_bins,
@@ -415,6 +418,13 @@ class Exploration:
     def _before(self) -> RiskEstimate:
         steps = (0,) * len(self.parts)
         return self._estimate((steps, ()), self._recoding(steps), None, None)
+
+    def _persons(self, found: RiskEstimate) -> float | None:
+        if self.posterior.table.layout is None:
+            return None
+        table, r1 = found.table, np.nan_to_num(found.records.r1, nan=0.0)
+        # The size is never recoded, and stands first.
+        return float((table.counts * (table.cells[:, 0] + 1) * r1).sum())
 
     def _check_key(self, name: str) -> None:
         if name not in [key.name for key in recodable(self.posterior.table)]:

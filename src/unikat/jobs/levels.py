@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unikat._typing import AnyArray, Float64
+from unikat._typing import AnyArray, Bool, Float64, Int64
 from unikat.data.keys import Key
 from unikat.data.structure import n_named
 from unikat.data.table import CellTable
@@ -110,10 +110,9 @@ def levels_of(table: CellTable, name: str, kind: str, r1: Float64 | None = None)
     SpecError
         If the levels cannot be of that kind.
     """
-    (at,) = (j for j, key in enumerate(recodable(table)) if key.name == name)
-    key = table.keys[at]
+    (key,) = (key for key in recodable(table) if key.name == name)
     structure, codes = meant(key, kind)
-    n, risk = _sums(table, at, key.n_levels, r1)
+    n, risk = _sums(table, name, key.n_levels, r1)
     paths = Paths.of(structure)
     above: dict[int, tuple[str, ...]] = {}
     if paths is not None:
@@ -168,8 +167,7 @@ def key_groups(
         return None
     n, risk = n_named(one.key), np.zeros(0)
     if estimate is not None:
-        at = recoding.kept.index(place)
-        risk = _sums(estimate.table, at, one.key.n_levels, estimate.records.r1)[1][:n]
+        risk = _sums(estimate.table, name, one.key.n_levels, estimate.records.r1)[1][:n]
     return _groups(one, one.key, risk)
 
 
@@ -198,13 +196,31 @@ def rows_of(one: KeyRecoding, names: Sequence[str]) -> tuple[tuple[str, str], ..
 
 
 def _sums(
-    table: CellTable, at: int, n_levels: int, r1: Float64 | None
+    table: CellTable, name: str, n_levels: int, r1: Float64 | None
 ) -> tuple[AnyArray, AnyArray]:
-    """Sum records, and r1 or without it sample uniques, by level."""
+    """Sum records, and r1 or without it sample uniques, by level, (n_levels + 1,).
+
+    Of a key of the members of households these are persons, and the risk is that of the households
+    in which the level occurs, each once.
+    """
     weights = np.zeros(len(table.counts)) if r1 is None else np.nan_to_num(r1, nan=0.0)
     rows = (table.counts, table.unique, weights)
-    n, uniques, risk = sums_by_level(table.cells[:, at], n_levels, rows)
+    # Members stand beside each other if they have the same level.
+    codes = np.sort(table.cells[:, table.columns_of(name)], axis=1)
+    first = np.ones(codes.shape, bool)
+    first[:, 1:] = codes[:, 1:] != codes[:, :-1]
+    n, uniques, risk = (np.zeros(n_levels + 1) for _ in range(3))
+    for column, new in zip(codes.T, first.T, strict=True):
+        there = column < n_levels
+        n += sums_by_level(column[there], n_levels, _of(rows, there))[0]
+        once = sums_by_level(column[there & new], n_levels, _of(rows, there & new))
+        uniques, risk = uniques + once[1], risk + once[2]
     return n, (uniques if r1 is None else risk)
+
+
+def _of(rows: tuple[Int64, Bool, Float64], some: Bool) -> tuple[Int64, Bool, Float64]:
+    counts, unique, r1 = rows
+    return counts[some], unique[some], r1[some]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,8 +330,7 @@ class EditedKey:
         by_hand = one.changes and one.text.startswith("groups ")
         groups = None
         if one.key is not None:
-            at = recoding.kept.index(self.place)
-            risk = _sums(table, at, one.key.n_levels, None)[1][: n_named(one.key)]
+            risk = _sums(table, self.name, one.key.n_levels, None)[1][: n_named(one.key)]
             groups = _groups(one, one.key, risk)
         return GroupCounts(
             n_uniques=table.n_uniques,

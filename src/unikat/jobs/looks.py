@@ -87,6 +87,8 @@ class Look:
     """Records in the smallest combination."""
     lost: float
     """Share of the information of all keys that is lost."""
+    persons: float | None = None
+    """Expected persons in the population uniques where these are households; else None."""
     n_states: int
     """States of the model that were looked at."""
     groups: KeyGroups | None = None

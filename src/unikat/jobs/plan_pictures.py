@@ -30,7 +30,7 @@ class Pictures:
     """What a plan does to the keys, and where its risk is."""
 
     keys: tuple[KeyShares, ...]
-    """How records spread over the levels of each key, before and after."""
+    """How records spread over the levels of each key, before and after; none of households."""
     breakdowns: tuple[Breakdown, ...]
     """Risk by level; none where values are suppressed or perturbed."""
     before: RiskMap | None
@@ -73,6 +73,9 @@ def plan_pictures(
         file, is most concentrated.
     """
     table = before.table
+    if table.layout is not None:
+        by_level = () if found is None else breakdowns(found)
+        return Pictures(keys=(), breakdowns=by_level, before=None, after=None, table=None)
     codes = table.cells[table.record_cell]
     out = released_of(recoding, table)
     shown = recoding.codes(codes[out]) if visible is None else visible
@@ -81,7 +84,7 @@ def plan_pictures(
     first = risk_map(before, names, show_all=True)
     names = names or (None if first is None else first.names)
     return Pictures(
-        keys=() if table.layout is not None else key_shares(recoding, codes, shown),
+        keys=key_shares(recoding, codes, shown),
         breakdowns=() if found is None else breakdowns(found),
         before=first,
         after=after,

@@ -296,20 +296,13 @@ def level_counts(table: CellTable) -> list[Int64]:
     Of `recodable` keys. Of households those are households, for keys of members persons.
     """
     found = []
-    layout = table.layout
     for key in recodable(table):
         counts = np.zeros(key.n_levels)
-        for j, column in enumerate(table.keys):
-            name = column.name
-            if layout is not None:
-                n_own = len(layout.household_keys)
-                place = (j - n_own) % len(layout.person_keys)
-                name = layout.name_of(column) if j < n_own else layout.person_keys[place].name
-            if name == key.name:
-                known = (table.cells[:, j] >= 0) & (table.cells[:, j] < key.n_levels)
-                counts += np.bincount(
-                    table.cells[known, j], table.counts[known], minlength=key.n_levels
-                )
+        for j in table.columns_of(key.name):
+            known = (table.cells[:, j] >= 0) & (table.cells[:, j] < key.n_levels)
+            counts += np.bincount(
+                table.cells[known, j], table.counts[known], minlength=key.n_levels
+            )
         found.append(counts.astype(np.int64))
     return found
 

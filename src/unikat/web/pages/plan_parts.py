@@ -59,6 +59,8 @@ class PlanPictures:
     """The same as a page."""
     others: Markup
     """What other columns would tell, if it was asked for."""
+    of_households: bool
+    """Whether the units are households."""
     unknown: bool
     """Whether the risk of single records is not known."""
 
@@ -131,7 +133,11 @@ def pictures_part(state: State) -> Markup:
             columns_page=state.at("what-if", state.steps, **{SHOWN: "1", OTHERS: "1"}),
             others=columns_part(state) if state.given.get(OTHERS) else Markup(""),
             columns_at=state.bench.pages.at(f"/what-if-columns/{state.id}", **fields),
-            unknown=found is not None and found.after is None and not found.breakdowns,
+            of_households=found is not None and not found.keys,
+            unknown=found is not None
+            and bool(found.keys)
+            and found.after is None
+            and not found.breakdowns,
         ),
     )
 

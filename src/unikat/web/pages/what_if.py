@@ -76,6 +76,8 @@ class WhatIfPage:
     target: str
     besides: Mapping[str, str]
     """What is done besides recoding, as the fields have it."""
+    of_households: bool
+    """Whether the units are households, of which recodings alone can be looked at."""
     shares: Sequence[tuple[str, str]]
     """Shares of the records to choose from, each with its words."""
     name: str
@@ -181,8 +183,10 @@ def page(
     numbers = frontier_ = waiting_ = candidates_ = drawn = Markup("")
     shown_at = ""
     brief = ""
+    of_households = False
     if state is not None:
         if ready:
+            of_households = _before(state).get("persons") is not None
             question = state.look(token)
             state.explorer.wait(lambda: question.done, PATIENCE)
             state.explorer.wait(lambda: question.answer is not None, LONGEST)
@@ -207,6 +211,7 @@ def page(
         page=token,
         target="" if state is None else state.target,
         besides=dict.fromkeys(BESIDES, "") | ({} if state is None else state.besides),
+        of_households=of_households,
         shares=shares_offered("" if state is None else state.besides.get("subsample", "")),
         name=_free_name(bench, id),
         numbers=numbers,
@@ -295,8 +300,14 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
         ]
         brief = f"{number(counted['n_uniques'])} sample uniques, k {number(counted['smallest'])}"
     if first and look is not None:
+        of = "" if look["persons"] is None else " households"
         rows = [
-            ("τ1, population uniques", ends(first["tau1"]), ends(look["tau1"])),
+            (f"τ1, population unique{of or 's'}", ends(first["tau1"]), ends(look["tau1"])),
+            *(
+                [("Persons in them", number(first["persons"]), number(look["persons"]))]
+                if of
+                else []
+            ),
             ("τ2, expected correct matches", ends(first["tau2"]), ends(look["tau2"])),
             ("Information lost", "0%", percent(look["lost"])),
             *rows,
