@@ -102,6 +102,16 @@ def known_risks(frame: pd.DataFrame, keys: list[str]) -> np.ndarray:
     return np.mean(kept, axis=0)[table.record_cell]
 
 
+def coded(frame: pd.DataFrame, keys: list[str]) -> np.ndarray:
+    """Codes of the keys of all rows, (N, n_keys), grouped as the keys say."""
+    grouped = frame[plain(keys)].copy()
+    for key in keys:
+        name, _, how = key.partition(":")
+        if how.startswith("width("):
+            grouped[name] = grouped[name] // int(how[6:-1])
+    return np.stack([pd.factorize(grouped[name], sort=True)[0] for name in grouped], axis=1)
+
+
 def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """What the copulas and the clairvoyant say of samples, as `--estimates` reads it.
 
@@ -109,12 +119,7 @@ def estimates(frame: pd.DataFrame, keys: list[str], rows: pd.DataFrame) -> Itera
     their totals are scaled to all, as those of the formulas.
     """
     risks = known_risks(frame, keys)
-    grouped = pd.DataFrame({plain([key])[0]: frame[plain([key])[0]] for key in keys})
-    for key in keys:
-        name, _, how = key.partition(":")
-        if how.startswith("width("):
-            grouped[name] = grouped[name] // int(how[6:-1])
-    codes = np.stack([pd.factorize(grouped[name], sort=True)[0] for name in grouped], axis=1)
+    codes = coded(frame, keys)
     for (n, repeat), part in rows.groupby(["n", "repeat"]):
         scale, everybody = 1.0, part["row"].to_numpy() - 1
         if "blank" in part:

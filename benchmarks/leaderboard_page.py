@@ -15,6 +15,7 @@ from leaderboard_chance import NORMAL, SMALL, by_size
 from leaderboard_figure import among_populations, coverage_and_width, ratios
 
 RESULTS = Path(__file__).parent / "results" / "leaderboard.jsonl"
+MEMORY = RESULTS.with_name("leaderboard-memory.json")
 FRAME = (Path(__file__).parent / "leaderboard.md").read_text(encoding="utf-8")
 """The page around its tables."""
 TITLES = (
@@ -107,7 +108,7 @@ def page(path: Path = RESULTS) -> str:
     parts += by_size([one["tau1"]["truth"] for one in _large(_of(REFERENCE, persons))])
     for title, chosen in _by_share(persons):
         parts += [f"\n## {title}\n", *_table(chosen)]
-    parts += ["\n## By population\n", *_by_population(persons)]
+    parts += ["\n## By population\n", *_by_population(persons), *_memory()]
     return FRAME.replace("{tables}", "\n".join(parts))
 
 
@@ -190,6 +191,22 @@ def _glance(found: Sequence[Line]) -> Iterator[str]:
             f"{-scores[REFERENCE]:.3f} | {_rank(scores)} | {by_chance} | {contained} | {width} |"
         )
     yield "\n*Where `auto` stands. A place in few samples says little.*\n"
+
+
+def _memory() -> Iterator[str]:
+    """Memory of each estimator, where it was measured."""
+    if not MEMORY.exists():
+        return
+    found = json.loads(MEMORY.read_text(encoding="utf-8"))
+    yield "\n## Memory\n"
+    yield (
+        f"Peak memory of a process of its own over what it held with the sample read; "
+        f"{found['population']}, n = {found['n']:,} ({found['machine']}; "
+        "`benchmarks/leaderboard_memory.py`). `formulas` are all published formulas together.\n"
+    )
+    yield "| estimator | MB |"
+    yield "|---|---|"
+    yield from (f"| `{name}` | {mb:,} |" for name, mb in found["mb"].items())
 
 
 def _rank(values: dict[str, float]) -> str:
