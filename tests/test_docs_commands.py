@@ -7,6 +7,7 @@ import runpy
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import pytest
@@ -239,3 +240,38 @@ def test_how_far_classic_estimators_are_is_what_was_measured():
     for name in ("how-to/classic-measures.md", "explanation/from-other-programs.md"):
         assert far in " ".join((DOCS / name).read_text(encoding="utf-8").split()), name
     assert 2 * sum(abs(error) >= 50 for error in errors) > len(errors)
+
+
+WITHOUT_TLS = {"celsius.lshtm.ac.uk", "www.ccsr.ac.uk"}
+"""Old pages that are known by an address without TLS alone."""
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([a-z]+:[^)\s]*)\)|<?(\bhttps?://[^\s)>`\"]+)")
+
+
+def external(pages: Mapping[str, str]) -> list[str]:
+    """What is wrong with the form of links to other places; nobody is asked, and nothing is sent.
+
+    An address has TLS and a host, a DOI is one, and all links to an address say the same.
+    """
+    wrong, texts = [], dict[str, str]()
+    for page, said in pages.items():
+        for words, link, bare in _LINK.findall(_BLOCK.sub("", said)):
+            parts = urlsplit(link or bare)
+            if parts.scheme not in ({"http"} if parts.hostname in WITHOUT_TLS else {"https"}):
+                wrong.append(f"{page}: {link or bare} is not https")
+            if not re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z]{2,}", parts.hostname or ""):
+                wrong.append(f"{page}: {link or bare} has no host")
+            doi = parts.path if parts.hostname == "doi.org" else "/10.1000/1"
+            if "dx.doi.org" in parts.netloc or not re.fullmatch(r"/10\.\d{4,9}/\S+", doi):
+                wrong.append(f"{page}: {link or bare} is no DOI")
+            if words and texts.setdefault(link.rstrip("/"), words) != words:
+                wrong.append(f"{page}: {link} is {words!r}, and elsewhere {texts[link]!r}")
+    return wrong
+
+
+def test_links_to_other_places_have_a_form_that_can_work():
+    pages = [*PAGES, *(ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"))]
+    texts = {str(page.relative_to(ROOT)): text(page) for page in pages}
+    assert sum(len(_LINK.findall(said)) for said in texts.values()) > 15
+    assert external(texts) == []
+    planted = "[a](http://b.org/) [c](https://doi.org/a12) [d](https:e.org/) [f](https://a.org/g)"
+    assert len(external({"x": planted, "y": "[h](https://a.org/g)"})) == 4
