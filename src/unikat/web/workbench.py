@@ -391,7 +391,15 @@ class Workbench:
             return found
 
         def find() -> CellTable:
-            asked = [(*stamps, key, data.model_dump_json()) for key, data in alone]
+            # Codes that are named of other keys alone are none of this one.
+            plain = [
+                data if data.missing_values else data.model_copy(update={"missing_values": ()})
+                for _, data in alone
+            ]
+            asked = [
+                (*stamps, key, data.model_dump_json())
+                for key, data in zip(spec.keys, plain, strict=True)
+            ]
             tables = self._coded.get_all(asked, code)
             return key_table(spec.data, keys, tables, lambda: self.columns(draft, names))
 
