@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import re
 import sys
 from importlib import metadata
@@ -390,7 +391,7 @@ def test_a_name_that_an_answer_has_not_leads_on(answers: dict[str, Any]) -> None
         (found, "recordz", "'records'"),
         (found.tau1, "ci", ".interval"),
         (answers["compare"], "rhat", ".summary()"),
-        (answers["compare"], "plot", ".to_html()"),
+        (answers["compare"], "plots", "'plot'"),
         (answers["synthesize"], "datasets", ".frames"),
     ):
         with pytest.raises(AttributeError) as caught:
@@ -404,6 +405,58 @@ def test_a_name_that_an_answer_has_not_leads_on(answers: dict[str, Any]) -> None
     broken = object.__new__(type(found))
     with pytest.raises(AttributeError, match="has no 'summary'"):
         broken.tau1  # noqa: B018
+
+
+def test_figures_of_every_page_come_with_their_numbers(answers: dict[str, Any]) -> None:
+    altair = pytest.importorskip("altair")
+    for kind, found in answers.items():
+        page, plot = found.to_html(), found.plot
+        names = dir(plot) if kind != "assess" else ["tau1", "tau2", "keys", "records", "chains"]
+        assert (names == []) == (kind in ("verify", "check"))
+        # All that the page draws, once for a page and once for a phone.
+        drawn = len(re.findall('<svg class="unikat unikat-wide"', page))
+        assert kind == "assess" or drawn == len(names), kind
+        for name in names:
+            assert f".plot.{name}()" in repr(plot)
+            figure = getattr(plot, name)()
+            assert figure.svg.partition("<style>")[0] in page or kind == "assess"
+            marks = re.findall(
+                'class="(?:bar|bar-mid|doubt|dot|covered|missed|chain|cell-0|cell-few)[" ]',
+                figure.svg,
+            )
+            assert bool(figure.data) == bool(marks), name
+            if figure.data:
+                json.dumps(figure.vega(), allow_nan=False)
+                assert isinstance(figure.to_altair(), altair.LayerChart)
+                assert len(figure.frame) == len(figure.data)
+    with pytest.raises(AttributeError, match="There is no figure 'tau9' here"):
+        answers["compare"].plot.tau9  # noqa: B018
+    with pytest.raises(SpecError, match="no figure"):
+        answers["check"].plot()
+
+
+def test_numbers_of_figures_are_those_of_the_answer(answers: dict[str, Any]) -> None:
+    bars = answers["assess"].plot.tau1().frame
+    assert bars["y"].sum() == pytest.approx(1.0)
+    middle = (bars["x_lower"] + bars["x_upper"]) / 2
+    inside = middle.between(*answers["assess"].tau1.interval)
+    assert bars["inside_interval"].tolist() == inside.tolist()
+    shown = answers["compare"].plot.tau1().frame
+    models = {one.model: one.tau1 for one in answers["compare"].summary.models}
+    for _, row in shown.iterrows():
+        tau1 = models[row["name"].partition(" (")[0]]
+        assert (row["x_lower"], row["x"], row["x_upper"]) == (tau1.lower, tau1.median, tau1.upper)
+    rates = answers["attack"].plot.rates().frame
+    table = answers["attack"].summary.attacks
+    assert rates["x"].tolist()[::2] == [100.0 * one.compared.value for one in table if one.n]
+
+
+def test_without_altair_a_message_says_what_else_there_is(
+    answer: unikat.Assessment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(SpecError, match=r"pip install altair.*\.vega\(\)"):
+        answer.plot.tau1().to_altair()
 
 
 def test_what_is_no_part_of_an_answer_leads_on(answers: dict[str, Any]) -> None:

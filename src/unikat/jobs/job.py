@@ -38,6 +38,7 @@ from unikat.report.folders.committee import word_document
 from unikat.report.folders.folder import read_run, replace_page, write_run
 from unikat.report.pages.cards import card
 from unikat.report.pages.committee import render as render_committee
+from unikat.report.pages.plots import Figures
 from unikat.report.text.language import speaking
 from unikat.report.text.summary import explained
 from unikat.spec.from_options import Inputs
@@ -157,6 +158,12 @@ class Outcome(Leading, ABC):
         check_folder(self.kind, folder, overwrite=overwrite)
         self.write(folder)
         return folder
+
+    @property
+    def plot(self) -> Any:
+        """Figures of the page, by name; printed, it lists them."""
+        page = self._said("", self._page)
+        return Figures(page.drawings)
 
     def to_html(self, language: str = "") -> str:
         """Return the page, a complete HTML document that needs no network.

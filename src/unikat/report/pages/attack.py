@@ -33,7 +33,7 @@ class AttackPage:
     """Table of all attacks."""
     findings: Sequence[str]
     """One for each attack."""
-    figure: Drawing
+    rates: Drawing
     beliefs: Mapping[str, Sequence[Drawing]]
     """Of each intruder who knows all other records: probabilities of true values, and ranks."""
     level: str
@@ -73,7 +73,7 @@ def context(summary: AttackSummary) -> AttackPage:
         head=text.head(),
         rows=[text.row(result) for result in summary.attacks],
         findings=[summary.sentences[f"attacks.{place}"] for place in range(len(summary.attacks))],
-        figure=rates([result for result in summary.attacks if result.n]),
+        rates=rates([result for result in summary.attacks if result.n]),
         beliefs={
             "household_posterior": beliefs(summary.household_posterior),
             "posterior": beliefs(summary.posterior),
@@ -122,15 +122,14 @@ def rates(canvas: Canvas, results: Sequence[AttackResult]) -> None:
             (result.compared, "success", kinds),
             (result.baseline, "without", ("bar-faint", "bar")),
         ):
-            _interval(canvas, rate, f"{title(result)}: {say(f'figures.attacks.{who}')}", colours)
+            _interval(canvas, rate, title(result), say(f"figures.attacks.{who}"), colours)
         canvas.cursor += 6
     canvas.describe(say("figures.attacks.title"), said)
     canvas.end_rows(say("figures.attacks.axis"))
 
 
-def _interval(canvas: Canvas, rate: Rate, what: str, kinds: tuple[str, str]) -> None:
+def _interval(canvas: Canvas, rate: Rate, name: str, who: str, kinds: tuple[str, str]) -> None:
     values = tuple(100.0 * value for value in (rate.lower, rate.value, rate.upper))
-    canvas.interval(
-        values, canvas.cursor + 6, f"{what} {percent(rate.value)} ({span(rate)})", kinds
-    )
+    words = f"{name}: {who} {percent(rate.value)} ({span(rate)})"
+    canvas.interval(values, canvas.cursor + 6, words, kinds, name=name, series=who)
     canvas.cursor += 12

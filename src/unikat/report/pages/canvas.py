@@ -12,11 +12,11 @@ import math
 import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from html import escape
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 from zlib import crc32
 
 from unikat.report.text.numbers import localised
@@ -166,6 +166,10 @@ class Canvas:
         """What screen readers take it for; a picture with links in it is a `group`."""
         self.title = self.details = ""
         """What the figure shows, and its numbers, for those who cannot see it."""
+        self.data: list[dict[str, Any]] = []
+        """What is drawn, as numbers: a row for each mark (`datum`)."""
+        self.axis = self.named = ""
+        """Words below the horizontal axis; the last name of a row."""
         self.marks: list[float] = []
         """Ticks of rows that share a horizontal scale (`begin_rows`)."""
 
@@ -182,6 +186,19 @@ class Canvas:
     def describe(self, title: str, details: Iterable[str]) -> None:
         """Say what the figure shows, and its numbers in sentences."""
         self.title, self.details = title, " ".join(details)
+
+    def datum(self, mark: str, **values: Any) -> None:
+        """Tell a mark in numbers, for who draws it elsewhere (`plots.Figure.vega`).
+
+        Parameters
+        ----------
+        mark
+            `histogram` (x_lower, x_upper, y), `bar` (name, x), `interval` (name, x_lower, x,
+            x_upper), `line` and `point` (x, y), or `cell` (name, x, value).
+        **values
+            Of the mark; `series` tells apart what the figure does by a colour or a place.
+        """
+        self.data.append({"mark": mark, **values})
 
     def area(self, height: float) -> None:
         """Begin an area with scales, so high, below what is there."""
@@ -249,8 +266,16 @@ class Canvas:
         kinds: tuple[str, str],
         *,
         upright: bool = False,
+        **told: str,
     ) -> None:
-        """Add an interval (lower end, middle, upper end) and a square in its middle."""
+        """Add an interval (lower end, middle, upper end) and a square in its middle.
+
+        `told` are name and series of its row in `data`; the name is that of the last row if it has
+        none.
+        """
+        values = tuple(values)
+        ends = dict(zip(("x_lower", "x", "x_upper"), values, strict=True))
+        self.datum("interval", **{"name": self.named} | told, **ends)
         low, middle, high = map(self.y if upright else self.x, values)
         low, high = sorted((low, high))
         length = max(high - low, 1.0)
@@ -320,6 +345,7 @@ class Canvas:
         kind: str = "name",
     ) -> None:
         """Add a name below what is there; the tooltip of a shortened name has all of it."""
+        self.named = name
         lines = shortened(name, min(width, self.width - 2 * _EDGE), kind)
         title = name if any("…" in line for line in lines) else ""
         for line in lines:
@@ -375,6 +401,7 @@ class Canvas:
         self, places: Sequence[tuple[float, str]], caption: str, *, ticked: bool = False
     ) -> None:
         """Add the horizontal axis with words at places; words without room are left out."""
+        self.axis = caption
         self.line((self.left, self.bottom), (self.right, self.bottom), "axis")
         for x, _ in places:
             if ticked:
@@ -435,6 +462,10 @@ class Drawing:
     narrow: str
     alt: str
     """What it shows, with its numbers."""
+    axis: str = ""
+    """Words below its horizontal axis."""
+    data: Sequence[Mapping[str, Any]] = ()
+    """A row for each mark (`Canvas.datum`)."""
     section: str = ""
     """Of the technical part, by its anchor, which shows it; empty if a template places it."""
     caption: str = ""
@@ -464,6 +495,8 @@ def drawing(draw: Callable[Concatenate[Canvas, _P], None]) -> Callable[_P, Drawi
             wide=wide.svg("unikat-wide"),
             narrow=narrow.svg("unikat-narrow"),
             alt=f"{wide.title}. {wide.details}",
+            axis=wide.axis,
+            data=tuple(wide.data),
         )
 
     return both

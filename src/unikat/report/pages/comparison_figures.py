@@ -112,7 +112,7 @@ def counts_of_counts(canvas: Canvas, models: Sequence[ModelFacts]) -> None:
                 within = check.lower <= check.observed <= check.upper
                 kinds = ("bar-mid", "bar") if within else ("doubt", "doubt-mark")
                 tip = say("figures.counts.tip", model=model.model, times=times, words=words)
-                canvas.interval(values, y, tip, kinds)
+                canvas.interval(values, y, tip, kinds, name=times, series=label)
             canvas.cursor = y + 10
         if side_by_side:
             canvas.line((one, top), (one, canvas.cursor), "mark", below=True)
@@ -149,15 +149,18 @@ def path(canvas: Canvas, models: Sequence[ModelFacts], facts: PathFacts) -> None
         said.append(f"{facts.option} {value:g}: {words}.")
         values = (summary.lower, summary.mean, summary.upper)
         x, kinds, tip = canvas.x(position), _kinds(model.sampling), f"{model.model}: τ1 {words}"
-        canvas.interval(values, x, tip, kinds, upright=True)
+        name = f"{facts.option} {value:g}"
+        canvas.interval(values, x, tip, kinds, upright=True, name=name, series="τ1")
     if scored:
         canvas.cursor += 12
-        canvas.panel(say("figures.path.scores"), 110, score_range, score_marks)
+        scores = say("figures.path.scores")
+        canvas.panel(scores, 110, score_range, score_marks)
         for position, (model, one) in enumerate(zip(members, scored, strict=True)):
             tip = say("figures.path.score", model=model.model, difference=difference(one))
             said.append(f"{tip}.")
             x, kinds = canvas.x(position), _kinds(one.sampling)
-            canvas.interval(_score_ends(one), x, tip, kinds, upright=True)
+            name = f"{facts.option} {facts.values[position]:g}"
+            canvas.interval(_score_ends(one), x, tip, kinds, upright=True, name=name, series=scores)
     if facts.chosen is not None:
         half = min((canvas.right - canvas.left) / len(members) / 2, 30.0)
         box = (place - half, top, 2 * half, canvas.bottom - top)

@@ -51,7 +51,9 @@ def errors(canvas: Canvas, rows: Sequence[Row], measure: str, name: str) -> None
         y = canvas.cursor + 7
         # Interrupted where the words stand.
         canvas.line((zero, y - 4), (zero, y + _LINE * len(lines) - 4), "mark")
-        for lower, centre, upper, inside in lines:
+        for sample, (lower, centre, upper, inside) in enumerate(lines, start=1):
+            told = {"name": f"{model} {sample}", "series": model}
+            canvas.datum("interval", **told, x_lower=lower, x=centre, x_upper=upper)
             kind = "covered" if inside else "missed"
             canvas.line((canvas.x(lower), y), (canvas.x(upper), y), kind)
             tip = say("figures.errors.tip", model=model, error=centre)
@@ -107,6 +109,8 @@ def calibration(canvas: Canvas, results: Sequence[ModelScore], measure: str) -> 
                 continue
             tip = say("figures.calibration.tip", model=result.model, group=group, what=what)
             place = (canvas.x(group.predicted), canvas.y(group.truth))
+            told = {"series": result.model, "records": group.records}
+            canvas.datum("point", **told, x=group.predicted, y=group.truth)
             canvas.dot(
                 place, 2.0 + 8.0 * math.sqrt(group.records / most), f"dot dot-{i % N_COLOURS}", tip
             )
@@ -134,7 +138,10 @@ def _curve(
     kind: str = "",
 ) -> None:
     """Draw the line of a model through the points that are known."""
-    places = [(canvas.x(x), canvas.y(y)) for x, y in points if x is not None and y is not None]
+    known = [(x, y) for x, y in points if x is not None and y is not None]
+    places = [(canvas.x(x), canvas.y(y)) for x, y in known]
+    for x, y in known:
+        canvas.datum("line", series=tip, x=x, y=y)
     if places:
         canvas.path(places, f"chain curve chain-{i % N_COLOURS}{kind}", tip)
 
@@ -162,6 +169,7 @@ def generators(canvas: Canvas, results: Sequence[SynthesizerScore]) -> None:
     canvas.y_axis(marks)
     for i, one, distance, share in points:
         tip = say("figures.generators.at", one=one)
+        canvas.datum("point", series=one.synthesizer, x=distance, y=share)
         canvas.dot((canvas.x(distance), canvas.y(share)), 6.0, f"dot dot-{i % N_COLOURS}", tip)
     canvas.x_axis(ticks(low, high, 5), say("figures.generators.axis"))
     canvas.describe(

@@ -148,6 +148,10 @@ def distribution(
             part=count / len(values),
         )
         canvas.rect(box, "bar" if inside else "bar-faint", tip)
+        canvas.datum(
+            "histogram", x_lower=float(low), x_upper=float(high), y=count / len(values),
+            inside_interval=bool(inside),
+        )  # fmt: skip
     canvas.line((middle, canvas.top - 8), (middle, canvas.bottom), "mark")
     canvas.x_axis(canvas.x_ticks(8), caption)
 
@@ -179,7 +183,10 @@ def trace(canvas: Canvas, draws: Float64, n_discarded: int, name: str) -> None:
     for chain in range(n_chains):
         values = np.clip(draws[chain, ::stride], *canvas.y_range)
         points = [(canvas.x(i * stride), canvas.y(value)) for i, value in enumerate(values)]
-        canvas.path(points, f"chain chain-{chain % 4}", say("figures.trace.chain", n=chain + 1))
+        called = say("figures.trace.chain", n=chain + 1)
+        canvas.path(points, f"chain chain-{chain % 4}", called)
+        for i, value in enumerate(draws[chain, ::stride]):
+            canvas.datum("line", series=called, x=i * stride, y=float(value))
     if n_discarded:
         box = (canvas.left, canvas.top, edge - canvas.left, canvas.bottom - canvas.top)
         canvas.rect(box, "veil", say("figures.trace.start"))
@@ -225,6 +232,7 @@ def record_risks(
         tip = say(f"{said}.bar", unit=unit, low=low, high=high, n=count)
         box = (x + 1, y, step - 2, canvas.bottom - y)
         canvas.rect(box, "bar" if i * 2 >= n_bins else "bar-mid", tip)
+        canvas.datum("histogram", x_lower=low, x_upper=high, y=count)
         if count and numbered:
             canvas.text(x + step / 2, y - 4, number(count), kind="tiny")
     shares = [tick for tick in (0, 0.2, 0.4, 0.6, 0.8, 1.0) if tick >= canvas.x_range[0]]
@@ -261,6 +269,7 @@ def groups(canvas: Canvas, found: Sequence[Group], unit: Unit = RECORD) -> None:
 def bar_rows(canvas: Canvas, bars: Sequence[Bar], title: str, caption: str) -> None:
     """Draw bars one below the other; words go above a bar if there is no room on its right."""
     canvas.describe(title, [f"{titled(name, words)}." for name, _, words in bars])
+    canvas.axis = caption
     canvas.x_range = (0.0, 1.0)
     longest = max((text_width(name, "name") for name, _, _ in bars), default=0.0)
     names = min(longest, 0.34 * canvas.width) + 12
@@ -282,6 +291,7 @@ def bar_rows(canvas: Canvas, bars: Sequence[Bar], title: str, caption: str) -> N
             canvas.cursor = y + 17
         canvas.rect((canvas.left, y, canvas.right - canvas.left, 17), "bar-back")
         tip = titled(name, words)
+        canvas.datum("bar", name=name, x=share, said=words)
         canvas.rect((canvas.left, y, canvas.x(share) - canvas.left, 17), "bar", tip)
         canvas.cursor += 6
     canvas.words(caption, at=(canvas.left + canvas.right) / 2)
@@ -304,7 +314,7 @@ def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption
     else:
         canvas.inset()
     canvas.begin_rows(0.0, max(1.04 * max(row.tau1.upper for row in rows), 1.0))
-    ends = [end for row in rows if row.final for end in (row.tau1.lower, row.tau1.upper)]
+    final = [end for row in rows if row.final for end in (row.tau1.lower, row.tau1.upper)]
     for group in found:
         if group.title:
             canvas.cursor += 4
@@ -318,7 +328,7 @@ def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption
             else:
                 canvas.row(row.label, words, ("strong", "strong") if row.final else _ROW)
                 y = canvas.cursor + 10
-            for end in ends:
+            for end in final:
                 canvas.line((canvas.x(end), y - 6), (canvas.x(end), y + 6), "mark-thin", below=True)
             values = (row.tau1.lower, row.tau1.middle, row.tau1.upper)
             tip = titled(row.label, f"{name} {words}")
@@ -326,8 +336,11 @@ def sensitivity(canvas: Canvas, found: Sequence[Assumptions], name: str, caption
                 low, middle, high = map(canvas.x, values)
                 canvas.rect((low, y - 5, max(high - low, 1.0), 10), "bar", tip)
                 canvas.line((middle, y - 8), (middle, y + 8), "mark")
+                ends = dict(zip(("x_lower", "x", "x_upper"), values, strict=True))
+                canvas.datum("interval", name=row.label, series=group.title, **ends)
             else:
-                canvas.interval(values, y, tip, ("bar-faint" if row.narrow else "bar-mid", "bar"))
+                kinds = ("bar-faint" if row.narrow else "bar-mid", "bar")
+                canvas.interval(values, y, tip, kinds, name=row.label, series=group.title)
             canvas.cursor = y + 10
     canvas.end_rows(caption)
 
@@ -366,7 +379,8 @@ def term_selection(
             canvas.line((canvas.left, canvas.y(end)), (canvas.right, canvas.y(end)), "mark-thin")
         points = [(canvas.x(i), canvas.y(value)) for i, value in enumerate(values)]
         canvas.path(points, "chain chain-0", title)
-        for (x, y), term, value in zip(points, terms, values, strict=True):
+        for step, ((x, y), term, value) in enumerate(zip(points, terms, values, strict=True)):
+            canvas.datum("line", series=title, x=step, y=value, term=term)
             canvas.rect((x - 3, y - 3, 6, 6), "bar", f"{term}: {title} {digits(value, 2)}")
         canvas.cursor += 12
     canvas.x_axis(canvas.x_ticks(10, whole=True), say("figures.terms.axis"))

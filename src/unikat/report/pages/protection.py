@@ -51,7 +51,7 @@ class ProtectionPage:
     """On the target; None if there is none."""
     summary: ProtectionSummary
     """The content of `protect.json`."""
-    picture: Drawing
+    tau1: Drawing
     """τ1 before and as it is released."""
     frontier: Drawing
     plans: Sequence[tuple[str, ...]]
@@ -110,7 +110,7 @@ def render(summary: ProtectionSummary) -> str:
         ),
         verdict=verdict,
         summary=summary,
-        picture=_before_and_after(summary),
+        tau1=_before_and_after(summary),
         groups=_groups(summary),
         risk_map=None if summary.risk_map is None else risk_cells(summary.risk_map),
         risk_map_words=_risk_map_words(summary),

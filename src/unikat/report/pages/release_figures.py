@@ -121,6 +121,8 @@ def _bars_of(canvas: Canvas, one: Side, words: str, place: Callable[[float], flo
     if not one.bins:
         values = [place(end) for end in (one.tau1.lower, one.tau1.mean, one.tau1.upper)]
         canvas.interval(values, canvas.bottom - 14, words, ("bar-faint", "bar"))
+        ends = {"x_lower": one.tau1.lower, "x": one.tau1.mean, "x_upper": one.tau1.upper}
+        canvas.data[-1] |= {"name": one.name, **ends}  # as they are, on a plain scale
         return
     found: list[tuple[float, float, float, float, bool]] = []
     begin, total = one.bins[0][0], 0.0
@@ -145,6 +147,8 @@ def _bars_of(canvas: Canvas, one: Side, words: str, place: Callable[[float], flo
         gap = 0.6 if width > 2 * _LEAST else 0.0
         box = (x, y, width - gap, canvas.bottom - y)
         canvas.rect(box, "bar" if inside else "bar-faint", tip)
+        density = share / max(high - low, 1e-9)
+        canvas.datum("histogram", series=one.name, x_lower=low, x_upper=high, y=density)
 
 
 def _inside(one: Side, low: float, high: float) -> bool:
@@ -201,6 +205,8 @@ def frontier(
         tip = say("figures.plans.tip", words=one.words, tau1=one.tau1)
         kind = "bar-mid" if one.label else "bar-faint"
         canvas.rect((x - 2.0, high, 4.0, max(low - high, 1.0)), kind, tip)
+        told = {"x": 100.0 * one.lost, "y": one.tau1.mean, "name": one.label}
+        canvas.datum("point", **told, y_lower=one.tau1.lower, y_upper=one.tau1.upper)
         if one.address:
             canvas.link(one.address, (x, y), tip, here=bool(one.label))
         else:
@@ -257,6 +263,7 @@ def risk_cells(canvas: Canvas, found: RiskMap, most: float | None = None) -> Non
         canvas.text(canvas.left - 6, y + height / 2 + 4, name, "end", "tiny", rows[i])
         for j, (risk, n) in enumerate(zip(risks, counts, strict=True)):
             where = f"{found.names[0]} {rows[i]}, {found.names[1]} {columns[j]}"
+            canvas.datum("cell", name=rows[i], x=columns[j], value=risk)
             box = (canvas.left + j * side + 0.5, y + 0.5, side - 1, height - 1)
             if risk is None:
                 canvas.rect(box, "cell-few", say("figures.risk_map.few", where=where))

@@ -100,6 +100,7 @@ def margins(canvas: Canvas, name: str, found: OrderUtility) -> None:
     canvas.line((canvas.x(0.0), canvas.y(0.0)), (canvas.x(most), canvas.y(most)), "mark-thin")
     for one, other in zip(x, y, strict=True):
         canvas.dot((canvas.x(one), canvas.y(other)), 1.8, "dot dot-0", "")
+        canvas.datum("point", x=float(one), y=float(other))
     far = float(np.abs(x - y).max(initial=0.0))
     canvas.describe(
         say("figures.margins.title", name=name),
@@ -125,9 +126,10 @@ def share_intervals(canvas: Canvas, shares: Sequence[ShareFacts]) -> None:
         ):
             if found is None or math.isnan(found.estimate):
                 continue
-            tip = f"{say(f'figures.shares.{who}')}: {interval(found)}"
+            series = say(f"figures.shares.{who}")
+            tip = f"{series}: {interval(found)}"
             ends = (max(found.lower, 0.0), found.estimate, min(found.upper, 1.0))
-            canvas.interval(ends, canvas.cursor + 6, tip, kinds)
+            canvas.interval(ends, canvas.cursor + 6, tip, kinds, series=series)
             said.append(f"{share.text}, {tip}.")
             canvas.cursor += 12
         canvas.cursor += 4

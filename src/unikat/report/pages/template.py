@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +12,7 @@ from markupsafe import Markup
 
 from unikat.errors import on_page
 from unikat.report.pages import colours
+from unikat.report.pages.canvas import Drawing
 from unikat.report.text import (
     comparison,
     evaluation,
@@ -26,10 +28,39 @@ CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """Nothing is loaded and no script runs, whatever a page holds."""
 
 
-def fill(name: str, context: Any) -> str:
+class Page(str):
+    """A page, which knows what it draws."""
+
+    context: Any
+
+    @property
+    def drawings(self) -> dict[str, Drawing]:
+        """Its figures by name, in the order of the fields of its context."""
+        return dict(_drawings("", self.context))
+
+
+def _drawings(name: str, value: Any) -> Iterator[tuple[str, Drawing]]:
+    if isinstance(value, Drawing):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _drawings(str(key), one)
+    elif isinstance(value, (list, tuple)):
+        drawn = [found for one in value if (found := [*_drawings(name, one)])]
+        for place, found in enumerate(drawn, start=1):
+            yield from ((f"{of}_{place}" if len(drawn) > 1 else of, one) for of, one in found)
+    elif is_dataclass(value) and type(value).__module__.startswith(__package__ or ""):
+        for field in fields(value):
+            of = name if name and field.name == "figure" else field.name
+            yield from _drawings(of, getattr(value, field.name))
+
+
+def fill(name: str, context: Any) -> Page:
     """Render a page from a dataclass: a template may use its fields, and what all share."""
     values = {field.name: getattr(context, field.name) for field in fields(context)}
-    return template(name).render(values)
+    page = Page(template(name).render(values))
+    page.context = context
+    return page
 
 
 @lru_cache(maxsize=8)
