@@ -58,10 +58,10 @@ def test_every_import_is_declared():
         for _, name in imports(ast.parse(path.read_text(encoding="utf-8")), "unikat")
     }
     outside = {canonicalize_name(name) for name in used - sys.stdlib_module_names - {"unikat"}}
-    # IPython and ArviZ are used where they are, and not looked for. python-docx is docx,
+    # IPython, ArviZ and Altair are used where they are, and not looked for. python-docx is docx,
     # scikit-learn is sklearn.
     assert {"python-docx", "scikit-learn"} <= declared
-    assert outside - declared == {"arviz", "ipython", "docx", "sklearn"}
+    assert outside - declared == {"altair", "arviz", "ipython", "docx", "sklearn"}
 
 
 def test_every_requirement_is_pinned_within_its_range():
