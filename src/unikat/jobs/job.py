@@ -162,8 +162,7 @@ class Outcome(Leading, ABC):
     @property
     def plot(self) -> Any:
         """Figures of the page, by name; printed, it lists them."""
-        page = self._said("", self._page)
-        return Figures(page.drawings)
+        return Figures(self._said("", self._page).drawings)
 
     def to_html(self, language: str = "") -> str:
         """Return the page, a complete HTML document that needs no network.
@@ -210,10 +209,8 @@ class Outcome(Leading, ABC):
             If there are no words in the language, or the run is none of protection or check.
         """
         if not self.kind.decides:
-            raise SpecError(
-                f"Pages for a committee are of a protection or a check, not of "
-                f"{_with_article(self.kind)}."
-            )
+            other = _with_article(self.kind)
+            raise SpecError(f"Pages for a committee are of protection or check, not of {other}.")
         return str(self._said(language, render_committee))
 
     def write_word(self, path: str | os.PathLike[str], language: str = "") -> None:
@@ -227,8 +224,7 @@ class Outcome(Leading, ABC):
             If it cannot be written.
         """
         self.committee(language)
-        content = self._said(language, word_document)
-        replace_file(Path(path).expanduser(), content)
+        replace_file(Path(path).expanduser(), self._said(language, word_document))
 
     def _said(self, language: str, make: Callable[[Any], Any]) -> Any:
         own = self.spec.report.language
@@ -237,14 +233,12 @@ class Outcome(Leading, ABC):
 
     def _for_committee(self) -> dict[str, Callable[[Path], None]]:
         """Return what writes the pages for a committee, by name."""
-        page = self.committee()
-        return {COMMITTEE: lambda path: write_text(path, page)}
+        return {COMMITTEE: functools.partial(write_text, text=self.committee())}
 
     def _note(self) -> str:
         """Return a comment of the specification."""
-        limited = self.spec.sampling.max_seconds is not None
         same = "Fits had a time limit, so a repetition does not give exactly the same results."
-        return same if limited else ""
+        return "" if self.spec.sampling.max_seconds is None else same
 
 
 class Tabled(Outcome):
