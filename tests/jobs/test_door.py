@@ -279,7 +279,7 @@ def test_what_is_set_is_the_users_own(tmp_path: Path) -> None:
         ("compare", "--inclusion", "--set design.inclusion="),
         ("synthesize", "--head-keys", "--set households.head_keys="),
         ("protect", "--swap-match", "--set swap_match="),
-        ("assess", "--terms", "--set terms="),
+        ("assess", "--random", "--set random="),
         ("protect", "--apply", "unikat apply"),
         ("protect", "--verify", "unikat verify"),
     ],

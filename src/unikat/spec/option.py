@@ -187,7 +187,7 @@ field, or say what counts."""
 
 
 _MOVED = {
-    **dict.fromkeys(("terms", "random", "mean", "fixed", "empirical"), "--set {0}=VALUE"),
+    **dict.fromkeys(("random", "mean", "fixed", "empirical"), "--set {0}=VALUE"),
     "apply": "unikat apply plan.toml FILE --out FILE2",
     "verify": "unikat verify ORIGINAL PROTECTED",
 }
