@@ -26,7 +26,7 @@ from bs4 import BeautifulSoup, Tag
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-import doc_pages  # noqa: E402  # of the tests
+from unikat import datasets  # noqa: E402
 from unikat.cli.main import main as unikat  # noqa: E402
 from unikat.report.pages.colours import style  # noqa: E402
 
@@ -108,7 +108,7 @@ class Part(NamedTuple):
 
 def run(folder: Path) -> None:
     """Make the runs that are not there."""
-    doc_pages.write_supplies(folder)
+    datasets.write_examples(folder)
     (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
     os.chdir(folder)
     for name, (_, report, command) in RUNS.items():

@@ -3,13 +3,16 @@
 import inspect
 import re
 import sys
+import tempfile
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
 import unikat
+from unikat.datasets import write_examples
 from unikat.spec.kinds import KINDS
 from unikat.spec.option import options_of, rare_options_of
 from unikat.spec.policy import template, templates
@@ -136,8 +139,32 @@ def answer(app: Any, page: str, text: list[str]) -> None:
     text[0] = f"{title}\n\n````{{raw}} html\n{link}\n````\n{rest}"
 
 
+@cache
+def example_files() -> tuple[str, ...]:
+    """Return the names of the files that commands of the pages read."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_examples(folder)
+        return tuple(path.name for path in Path(folder).iterdir())
+
+
+def name_example_files(app: Any, page: str, text: list[str]) -> None:
+    """Say above the first command that reads an example's file how the file is made."""
+    block = re.compile(r"(?:^<!-- [^\n]*-->\n)?^```(?:sh|python)\n(.*?)^```", re.M | re.S)
+    for found in block.finditer(text[0]):
+        if page.startswith("design/") or not any(name in found[1] for name in example_files()):
+            continue
+        say = (
+            "```{tip}\nTo paste the commands, make their files first, in an empty folder:\n"
+            '`python -c "from unikat.datasets import write_examples; write_examples()"`. '
+            "All are simulated.\n```\n\n"
+        )
+        text[0] = text[0][: found.start()] + say + text[0][found.start() :]
+        return
+
+
 def setup(app: Any) -> None:
     """Register what this documentation adds to Sphinx."""
     app.connect("source-read", answer)
+    app.connect("source-read", name_example_files)
     app.connect("source-read", follow)
     app.connect("source-read", list_options)

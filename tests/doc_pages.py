@@ -14,8 +14,8 @@ says how it is run:
 - ``r`` blocks are run by `tests/test_r.py`; `<!-- needs: PACKAGE -->` leaves one out where R has no
   such package.
 
-The blocks of a page share one folder, which holds the files of `write_supplies`, and one Python
-namespace.
+The blocks of a page share one folder, which holds the files of `unikat.datasets.write_examples`,
+and one Python namespace.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from unikat.cli.main import main
 from unikat.datasets import draw_sample, simulate_town
@@ -75,69 +72,6 @@ def examples(path: Path) -> list[Example]:
             Example(path.name, line, block["language"], block["text"], note, value.strip())
         )
     return found
-
-
-def write_supplies(folder: Path) -> None:
-    """Write the files that the pages' commands read."""
-    generator = np.random.default_rng(1)
-    town = simulate_town(3_000, seed=1)
-    people = town.rename(columns={"neighbourhood": "region"})
-    people["age"] = people["age"].str.extract(r"^(\d+)")[0].astype(int) + generator.integers(
-        0, 10, len(people)
-    )
-    people["REGION"] = np.where(people["region"] == "Old Town", "north", "south")
-    people["hid"] = np.arange(len(people)) // 3
-    people["income"] = generator.gamma(2.0, 800.0, len(people)).round(2)
-    people["illness"] = generator.choice(["none", "asthma", "diabetes"], len(people))
-    people["household_size"] = people.groupby("hid")["hid"].transform("size")
-    people.to_parquet(folder / "census.parquet")
-    survey = people.sample(250, random_state=1).sort_index()
-    survey["WEIGHT"] = 712_174 / len(survey)
-    survey.to_csv(folder / "survey.csv", index=False)
-    survey.to_csv(folder / "survey-commas.csv", sep=";", decimal=",", index=False)
-    kept_apart = people.drop(survey.index).sample(250, random_state=3)
-    kept_apart.to_csv(folder / "control.csv", index=False)
-    # A generator that copies records and draws a quarter of the values anew.
-    anew = np.random.default_rng(2)
-    made = survey.sample(250, random_state=4, replace=True).reset_index(drop=True)
-    for column in ("age", "sex", "education", "occupation", "region"):
-        drawn = survey[column].sample(len(made), random_state=5).to_numpy()
-        made[column] = np.where(anew.random(len(made)) < 0.25, drawn, made[column])
-    made.to_csv(folder / "synthetic.csv", index=False)
-    register = people.sample(60, random_state=2)
-    register[["age", "sex", "education", "region"]].to_csv(folder / "patients.csv", index=False)
-    sizes = people["REGION"].value_counts() * 200
-    sizes.rename_axis("REGION").rename("units").to_csv(folder / "sizes.csv")
-    counts = people.groupby(["sex", "education"]).size().rename("people") * 200
-    counts.iloc[0] += 712_174 - counts.sum()
-    counts.to_csv(folder / "census-table.csv")
-    simulate_homes(generator, 150).to_csv(folder / "homes.csv", index=False)
-    firms = pd.DataFrame(
-        {
-            "branch": generator.choice(list("ABCDEF"), 2_000),
-            "region": generator.choice(["north", "south"], 2_000),
-            "legal_form": generator.choice(["sole", "limited", "other"], 2_000),
-            "staff": generator.integers(1, 200, 2_000),
-        }
-    )
-    firms.to_parquet(folder / "firms.parquet")
-
-
-def simulate_homes(generator: np.random.Generator, n: int) -> pd.DataFrame:
-    """Simulate households with a head, often a spouse, and children."""
-    lines = []
-    for home in range(n):
-        age = int(generator.integers(20, 80))
-        people = [("head", age)]
-        if generator.random() < 0.6:
-            people.append(("spouse", int(np.clip(age + generator.integers(-6, 7), 18, 90))))
-        children = generator.integers(0, 4) if age < 60 else 0
-        people += [("child", int(generator.integers(0, max(age - 18, 1)))) for _ in range(children)]
-        tenure, region = generator.choice(["owner", "tenant"]), generator.choice(["north", "south"])
-        for relation, years in people:
-            sex = generator.choice(["f", "m"])
-            lines.append((home, relation, years, sex, tenure, region))
-    return pd.DataFrame(lines, columns=["hid", "relation", "age", "sex", "tenure", "region"])
 
 
 def demo_sample() -> Any:

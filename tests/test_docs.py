@@ -16,6 +16,7 @@ from nbclient.exceptions import CellExecutionError
 import doc_pages
 import unikat
 from report.folders.test_comparison import compared
+from unikat import datasets
 from unikat.data import formats
 from unikat.language.rules import parse
 from unikat.models.auto import CANDIDATES, Auto
@@ -87,7 +88,7 @@ ZEROS = page("reference/structural-zeros.md")
 def supplies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the files that the pages' commands read."""
     folder = tmp_path_factory.mktemp("supplies")
-    doc_pages.write_supplies(folder)
+    datasets.write_examples(folder)
     return folder
 
 

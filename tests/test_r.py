@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import doc_pages
+from unikat import datasets
 
 PACKAGE = Path(__file__).parents[1] / "r"
 DOCS = Path(__file__).parents[1] / "docs"
@@ -97,7 +98,7 @@ def test_every_function_and_argument_of_the_package_is_documented(library):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_the_lines_of_r_of_a_page_run(path, library, tmp_path):
-    doc_pages.write_supplies(tmp_path)
+    datasets.write_examples(tmp_path)
     script = [QUICK]
     for one in doc_pages.examples(path):
         if one.language == "r" and one.note != "not run":

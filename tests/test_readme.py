@@ -10,6 +10,7 @@ import pytest
 
 import doc_pages
 import unikat
+from unikat import datasets
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,7 +56,7 @@ def test_it_is_short():
 def test_its_commands_run(tmp_path, monkeypatch):
     """The first assessment as it stands, and the options that the table of commands names."""
     monkeypatch.chdir(tmp_path)
-    doc_pages.write_supplies(tmp_path)
+    datasets.write_examples(tmp_path)
     (tmp_path / "zeros.toml").write_text("rules = ['age < 5 and education == \"higher\"']\n")
     keys = "--keys age,sex,education,region "
     population = "--population-size 712174 "

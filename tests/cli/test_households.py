@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import unikat
-from doc_pages import simulate_homes
 from unikat.cli.main import main
+from unikat.datasets import simulate_homes
 from unikat.studies import compare as comparing
 
 RULES = """

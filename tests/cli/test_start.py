@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from doc_pages import simulate_homes
 from unikat.cli.main import main
+from unikat.datasets import simulate_homes
 
 
 @pytest.fixture(autouse=True)

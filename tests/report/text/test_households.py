@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import unikat
-from doc_pages import simulate_homes
 from unikat.cli.main import main
+from unikat.datasets import simulate_homes
 from unikat.report.facts.columns import ColumnFacts
 from unikat.report.text.columns import columns_sentence
 from unikat.report.text.listed import listed
