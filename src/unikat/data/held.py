@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from unikat.data.engine import DEFAULT_MEMORY
-from unikat.data.profile import labelled
+from unikat.data.profile import Profile, labelled
 from unikat.data.readers import open_source
 from unikat.data.sources import Declared, TableSource
-from unikat.errors import DataError, brief
+from unikat.errors import DataError, SpecError, brief
 from unikat.interrupts import interruptible
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MOST_VALUES = 5_000_000
+"""Values of a table of a database that is held."""
 _FEW = 1 << 15
 """Values of a text below which codes take less room."""
 
@@ -107,3 +109,30 @@ def hold(
             if coded.num_chunks and len(coded.chunk(0).dictionary) < _FEW:
                 table = table.set_column(place, field.name, coded)
     return Held(opened.name, table, {name: opened.declared(name) for name in names})
+
+
+def hold_table(address: str, seen: Profile, **reading: Any) -> Held:
+    """Hold all columns of a table of a database: its rows have no order, so they are read together.
+
+    Parameters
+    ----------
+    address, **reading
+        Of the database, and its table.
+    seen
+        What its columns are like.
+
+    Raises
+    ------
+    SpecError
+        If it has more than `MOST_VALUES`.
+    DataError
+        As of `hold`.
+    """
+    n_values = seen.n_records * len(seen.columns)
+    if n_values > MOST_VALUES:
+        raise SpecError(
+            f"The table has {n_values:,} values. The workbench counts up to {MOST_VALUES:,} of a "
+            "database: choose a view with fewer columns or records, or use a terminal, where the "
+            "server counts."
+        )
+    return hold(address, [one.name for one in seen.columns], **reading)

@@ -334,6 +334,21 @@ def tables_in(source: Any, **reading: Any) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
+def tables_in_database(address: str) -> tuple[str, ...]:
+    """Connect to a database on a server, and tell the names of its tables and views.
+
+    Raises
+    ------
+    DataError, SpecError
+        If the server cannot be reached, does not let the user in, or has no table.
+    """
+    try:
+        open_source(address, table="\0")
+    except NoSuchTableError as error:
+        return error.names
+    raise AssertionError
+
+
 def _joined(counts: Sequence[int]) -> list[int]:
     """Add neighbours up where there are more than can be drawn."""
     together = math.ceil(len(counts) / N_BINS)

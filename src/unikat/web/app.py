@@ -89,6 +89,7 @@ def _routes() -> list[Route]:
         Route("/", _home),
         Route("/files", files.show),
         Route("/find", files.find),
+        Route("/database", _with_form(files.database), methods=["POST"]),
         Route("/town", _with_form(files.make_town), methods=["POST"]),
         Route("/file", file.show),
         Route("/file", _with_form(file.reread), methods=["POST"]),

@@ -19,10 +19,11 @@ from unikat.web.events import Teller
 from unikat.web.kinds import REQUEST, kind_at, run
 
 
-def main(folder: Path, inside: Path, *, resume: bool) -> None:
+def main(folder: Path, inside: Path, *, resume: bool, database: str = "") -> None:
     """Do the run that the specification in a folder asks for, in that folder.
 
-    Its files have to lie inside the folder of the workbench.
+    Its files have to lie inside the folder of the workbench; of databases on servers only the one
+    that was opened there is read.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
@@ -32,18 +33,22 @@ def main(folder: Path, inside: Path, *, resume: bool) -> None:
     teller = Teller(folder)
     try:
         with never_lost():
-            _perform(folder, inside, teller, resume=resume)
+            _perform(folder, inside, teller, resume=resume, database=database)
     except KeyboardInterrupt:
         teller.end("interrupted")
 
 
-def _perform(folder: Path, inside: Path, teller: Teller, *, resume: bool) -> None:
+def _perform(folder: Path, inside: Path, teller: Teller, *, resume: bool, database: str) -> None:
     from unikat.errors import UnikatError, why
+    from unikat.files.toml import read_toml
     from unikat.spec.trust import Trust
 
     kind = kind_at(folder) or ASSESS
     try:
-        spec = kind.specification.read(folder / REQUEST, Trust(inside=inside))
+        asked = read_toml(folder / REQUEST).get("data")
+        same = isinstance(asked, dict) and database and asked.get("database") == database
+        trust = Trust(inside=inside, given=("data.database",) if same else ())
+        spec = kind.specification.read(folder / REQUEST, trust)
         found = run(spec, folder, resume=resume, overwrite=False, watcher=teller.watcher())
     except UnikatError as error:
         teller.end("failed", str(error))
@@ -83,6 +88,11 @@ def _end_with_input() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), resume="resume" in sys.argv[3:])
+    main(
+        Path(sys.argv[1]),
+        Path(sys.argv[2]),
+        resume=sys.argv[3] == "resume",
+        database="".join(sys.argv[4:]),
+    )
     if left_behind():
         os._exit(0)

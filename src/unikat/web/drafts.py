@@ -344,7 +344,7 @@ class Draft:
         found = (one for one in self._fields.values() if one.option.rare)
         return {one.name: ".".join(one.place) for one in found}
 
-    def spec(self, file: Path, root: Path) -> AssessmentSpec:
+    def spec(self, file: Path | str, root: Path) -> AssessmentSpec:
         """Return the specification of an assessment, checked: how the file is read, and design.
 
         Raises
@@ -355,7 +355,7 @@ class Draft:
         found = replace(self, kind=ASSESS).asked(file, root)
         return cast("AssessmentSpec", found)
 
-    def asked(self, file: Path, root: Path) -> Spec:
+    def asked(self, file: Path | str, root: Path) -> Spec:
         """Return the specification of the run, of its kind, checked.
 
         Raises

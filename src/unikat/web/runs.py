@@ -102,6 +102,8 @@ class _Job:
     id: str
     folder: Path
     resume: bool
+    database: str = ""
+    """Address that was given for it, and not taken from a file."""
     process: subprocess.Popen[bytes] | None = None
     cancelled: bool = False
 
@@ -282,7 +284,9 @@ class Runs:
             write_text(place / REQUEST, spec.to_toml(place))
             if not resume:
                 (place / EVENTS).unlink(missing_ok=True)
-            self._queue.append(_Job(id=id, folder=place, resume=resume))
+            data = getattr(spec, "data", None)
+            database = getattr(data, "database", None) or ""
+            self._queue.append(_Job(id=id, folder=place, resume=resume, database=database))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="unikat-runs", daemon=True)
                 self._thread.start()
@@ -309,7 +313,7 @@ class Runs:
 
 
 def _process(job: _Job, root: Path) -> subprocess.Popen[bytes]:
-    arguments = [str(job.folder), str(root), *(["resume"] if job.resume else [])]
+    arguments = [str(job.folder), str(root), "resume" if job.resume else "new", job.database]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "unikat.web.child", *arguments],
         stdin=subprocess.PIPE,

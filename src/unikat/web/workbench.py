@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from unikat.errors import UnikatError
+from unikat.spec.addresses import checked_address, is_address
 from unikat.spec.models import SIMPLEST
 from unikat.web.archive import Archive
 from unikat.web.candidates import Candidates
@@ -70,6 +71,11 @@ class Kept:
         self._most = most
         self._found: dict[object, Any] = {}
         self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._found.clear()
 
     def get(self, asked: object, find: Callable[[], T]) -> T:
         """Return what was found before, or find it; one at a time, since each takes all cores."""
@@ -133,6 +139,8 @@ class Workbench:
     """What is kept of drafts on disk."""
     _past: dict[str, list[Draft]] = field(default_factory=dict)
     """What forms held before, by file."""
+    _databases: set[str] = field(default_factory=set)
+    """Addresses that were opened since the start."""
     _writers: dict[tuple[str, str], str] = field(default_factory=dict)
     """The tab that wrote last, by file and form."""
     _drafts: dict[str, Draft] = field(default_factory=dict)
@@ -172,11 +180,45 @@ class Workbench:
         """
         if not path:
             raise NotInFolderError("No file of data is chosen; choose one first.")
-        self.folder.source(path)
+        self.source(path)
         with self._lock:
             if path not in self._drafts:
                 self._drafts[path] = self.states.read(path) or Draft(path=path)
             return self._drafts[path]
+
+    def source(self, path: str) -> Path | str:
+        """Return where data lie: a file of the folder, or the address of a database.
+
+        Raises
+        ------
+        NotInFolderError
+            If there is no such file, or nobody has opened the database since the start: links and
+            files of others are to make no connection.
+        """
+        if not is_address(path):
+            return self.folder.source(path)
+        if path not in self._databases:
+            raise NotInFolderError(
+                "This database was not opened since the workbench was started. Write its address "
+                "on the page File, under A database on a server."
+            )
+        return path
+
+    def open_database(self, address: str) -> None:
+        """Connect to a database on a server, whose tables can then be chosen; forget what it told.
+
+        Raises
+        ------
+        SpecError, DataError
+            If the address is none or holds a password, or the server does not let the user in.
+        """
+        from unikat.data.profile import tables_in_database
+
+        tables_in_database(checked_address(address))
+        for kept in vars(self).values():
+            if isinstance(kept, Kept):
+                kept.clear()
+        self._databases.add(address)
 
     def keep(self, draft: Draft) -> None:
         """Keep what a form holds, on disk too."""
@@ -275,7 +317,7 @@ class Workbench:
         """
         from unikat.data.profile import profile
 
-        file = self.folder.source(draft.path)
+        file = self.source(draft.path)
         return self._profiles.get(
             (_stamp(file), *draft.reading.items()), lambda: profile(file, **draft.reading)
         )
@@ -284,7 +326,7 @@ class Workbench:
         """Return what a file holds several of, `sheet` or `table`, and their names."""
         from unikat.data.profile import tables_in
 
-        file = self.folder.source(draft.path)
+        file = self.source(draft.path)
         how = [one for one in draft.reading.items() if one[0] not in ("sheet", "table")]
         return self._profiles.get(
             ("tables", _stamp(file), *how), lambda: tables_in(file, **dict(how))
@@ -298,13 +340,18 @@ class Workbench:
         UnikatError
             If the file cannot be read as its draft says, or has no such column.
         """
-        from unikat.data.held import Held, hold
+        from unikat.data.held import Held, hold, hold_table
 
-        file = self.folder.source(draft.path)
+        file = self.source(draft.path)
         place = (_stamp(file), *draft.reading.items())
 
         def find(fresh: Sequence[int]) -> list[Held]:
             wanted = [names[i] for i in fresh]
+            if isinstance(file, str):
+                # Its rows have no order: columns agree where they are read together.
+                seen = self.profile(draft)
+                whole = self._whole.get(place, lambda: hold_table(file, seen, **draft.reading))
+                return [whole.part(name) for name in wanted]
             with contextlib.suppress(UnikatError):
                 # To read a text is to read all its columns.
                 seen = self.profile(draft)
@@ -461,7 +508,7 @@ class Workbench:
         from unikat.data.held import hold
         from unikat.jobs.column_preview import columns_seen
 
-        file = self.folder.source(draft.path)
+        file = self.source(draft.path)
         names = [one.name for one in self.profile(draft).columns]
         place = (_stamp(file), *draft.reading.items())
         return self._seen.get(
@@ -508,8 +555,10 @@ def _foresee(kind: Kind, spec: Spec) -> DryRun:
     return told
 
 
-def _stamp(file: Path) -> tuple[object, ...]:
-    """What changes when a file does, or one of a folder or pattern of files."""
+def _stamp(file: Path | str) -> tuple[object, ...]:
+    """What changes when a file does, or one of several; a database has no such thing."""
+    if isinstance(file, str):
+        return (file,)
     if file.is_file():
         seen = file.stat()
         return file, seen.st_mtime_ns, seen.st_size

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.spec.addresses import database_name
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
@@ -49,6 +50,8 @@ class FilePage:
     title: str
     nav: Nav
     path: str
+    database: str
+    """Address of the database; empty of files."""
     profile: Profile | None
     """None if the file could not be read."""
     values: Mapping[str, str]
@@ -80,7 +83,8 @@ def reread(request: Request) -> Response:
 def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
     from unikat.data.profile import preview
 
-    file = bench.folder.source(draft.path)
+    file = bench.source(draft.path)
+    is_database = isinstance(file, str)
     found, rows, problem, status = None, None, "", 200
     try:
         found = bench.profile(draft)
@@ -89,9 +93,10 @@ def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
     except UnikatError as error:
         problem, status = str(error), status_of(error)
     page = FilePage(
-        title=file.name,
+        title=database_name(file) if isinstance(file, str) else file.name,
         nav=Nav(here="file", path=draft.path),
         path=draft.path,
+        database=draft.path if is_database else "",
         profile=found,
         values=draft.values,
         problem=problem,
@@ -112,9 +117,17 @@ def _choices(
         words = dict(known).get(here or "", here)
         return [("", f"{otherwise}: {words}" if here else otherwise), *known]
 
-    file = bench.folder.source(draft.path)
+    file = bench.source(draft.path)
     told = draft.reading
     tables = bench.tables_in(draft)
+    chosen = {
+        what: [("", "the only one" if len(names) < 2 else "choose one")]
+        + [(name, name) for name in names]
+        for what, names in [tables]
+        if names
+    }
+    if isinstance(file, str):
+        return chosen
     return {
         "delimiter": listed(
             DELIMITERS,
@@ -124,11 +137,6 @@ def _choices(
             ENCODINGS, None if found is None or "encoding" in told else found.encoding
         ),
         "decimal": [("", "found out"), (".", "point: 3.14"), (",", "comma: 3,14")],
-        **{
-            what: [("", "the only one" if len(names) < 2 else "choose one")]
-            + [(name, name) for name in names]
-            for what, names in [tables]
-            if names
-        },
+        **chosen,
         "format": [("", f"as its name says: {file.suffix.removeprefix('.') or 'none'}"), *FORMATS],
     }

@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unikat.errors import OutputError, brief
+from unikat.errors import OutputError, UnikatError, brief
 from unikat.web.folder import Entry
-from unikat.web.workbench import TOWN, Nav, Workbench, workbench_of
+from unikat.web.workbench import TOWN, Nav, Workbench, status_of, workbench_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +75,17 @@ def find(request: Request) -> Response:
             "workbench with the folder that holds it: unikat web FOLDER."
         )
     return _page(bench, "", entries, said, 300 if same else 404)
+
+
+def database(request: Request) -> Response:
+    """Open a database on a server; the address comes in a form, since it may hold a password."""
+    bench, address = workbench_of(request), request.state.form.get("address", "").strip()
+    try:
+        bench.open_database(address)
+    except UnikatError as error:
+        # The address itself is not shown again.
+        return _page(bench, "", bench.folder.entries(""), str(error), status_of(error))
+    return bench.see("/file", path=address)
 
 
 def make_town(request: Request) -> Response:

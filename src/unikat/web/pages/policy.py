@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from unikat.errors import OutputError, SpecError, UnikatError, why
 from unikat.language.keys import entries_of
+from unikat.spec.addresses import is_address
 from unikat.spec.kinds import CHECK
 from unikat.spec.policy import Answers, template, templates
 from unikat.web.drafts import Draft
@@ -154,7 +155,7 @@ def _page(
     except UnikatError as error:
         problem, status = str(error), status_of(error)
     text, wrong = _made(given)
-    folder = PurePosixPath(draft.path).parent
+    folder = PurePosixPath() if is_address(draft.path) else PurePosixPath(draft.path).parent
     free = next(
         str(folder / f"policy{n}.toml")
         for n in ("", *(f"-{i}" for i in range(2, 10_000)))

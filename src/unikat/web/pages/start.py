@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.spec.addresses import database_name, is_address
 from unikat.spec.kinds import KINDS, Kind
 from unikat.spec.models import AUTO, EXAMPLE, models_with
 from unikat.web.drafts import RULES, Draft, fields_on
@@ -219,7 +220,7 @@ def submit(request: Request) -> Response:
             return bench.page("checked.html.j2", found)
         return _page(bench, draft, out, status=status, found=found)
     try:
-        spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
+        spec = draft.asked(bench.source(draft.path), bench.folder.root)
         if form.get("action") == "foresee":
             foreseen = Foreseen(lines=bench.foreseen(draft.kind, spec), problem="")
             if is_part(request):
@@ -244,7 +245,7 @@ def submit(request: Request) -> Response:
 
 def _expected(bench: Workbench, draft: Draft) -> Expected:
     try:
-        spec = draft.asked(bench.folder.source(draft.path), bench.folder.root)
+        spec = draft.asked(bench.source(draft.path), bench.folder.root)
     except UnikatError:
         # The command says what is wrong.
         return Expected(lines=(), why="")
@@ -313,6 +314,8 @@ def _columns(bench: Workbench, draft: Draft) -> Sequence[str]:
 
 
 def _stem(path: str) -> str:
+    if is_address(path):
+        return "".join(c if c.isalnum() else "-" for c in database_name(path))
     return PurePosixPath(path).name.split(".")[0].strip("*") or "data"
 
 
