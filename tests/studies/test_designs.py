@@ -283,7 +283,7 @@ def test_units_are_included_as_often_as_their_probability_says(design):
 def test_one_of_two_units_is_drawn_as_often_as_its_size_says():
     """3 in 10 of 3,000 samples, within 5 standard errors (false alarm 1e-6)."""
     table = CellTable.from_codes([[0], [1]], [Key.of_size("A", 2)], population_size=2)
-    population = Population.of(table, None, [3.0, 7.0])
+    population = Population.of(table, None, np.array([3.0, 7.0]))
     first = np.mean([drawn(population, "pps", 1, r)[0] == 0 for r in range(3000)])
     assert abs(first - 0.3) < 5.0 * np.sqrt(0.21 / 3000)
 
