@@ -162,6 +162,21 @@ def test_csv_details(tmp_path: Path) -> None:
     assert rows["C"].tolist() == ["1", None, "3"]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("within", ["\n", "\r\n", "\r"])
+def test_a_line_break_within_a_name_ends_no_line(
+    tmp_path: Path, within: str, end: str, name: str
+) -> None:
+    """A spreadsheet writes one as LF and ends lines by CR LF: no record was found in such files."""
+    lines = [f'A,"income{within}in euros"', *(f'{i % 3},"x{within}{i % 2}"' for i in range(60)), ""]
+    packed = gzip.compress if name.endswith(".gz") else bytes
+    (tmp_path / name).write_bytes(packed(end.join(lines).encode()))
+    found = read(tmp_path / name, ["A", f"income{within}in euros"], DESIGN).tabulate()
+    assert found.n_records == 60
+    assert found.n_cells == 6
+
+
 def test_numeric_looking_text_is_sorted_by_number(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("A,B\n10,b10\n9,b9\n-1,b1\n2.5,b9\n")

@@ -57,6 +57,24 @@ def test_csv_has_what_the_table_has(results, tmp_path):
     assert (tmp_path / "a.csv").stat().st_mode & 0o777 == 0o600
 
 
+def test_no_name_of_a_key_is_a_formula_in_a_csv(results, tmp_path, frame):
+    """Whoever made the file named its columns; its own columns come back as they were."""
+    evil = "=cmd|'/C calc'!A0"
+    table = pd.read_parquet(results / "records.parquet")
+    table.assign(key_1=evil).rename(columns={"level.sex": "+x"}).to_parquet(
+        results / "records.parquet"
+    )
+    frame.assign(note=evil).to_csv(tmp_path / "file.csv", index=False)
+    export(results, tmp_path / "a.csv")
+    export(results, tmp_path / "b.csv", beside=tmp_path / "file.csv")
+    for name in ("a.csv", "b.csv"):
+        read = pd.read_csv(tmp_path / name)
+        assert set(read["key_1"]) == {f"'{evil}"}
+        assert "'+x" in read
+        assert read["r1"].dtype == float
+    assert set(read["note"]) == {evil}
+
+
 @pytest.mark.parametrize("ending", ["sav", "dta"])
 def test_labels_and_codes_of_the_file_stay_and_results_have_labels(
     ending, frame, results, tmp_path

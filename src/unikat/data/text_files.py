@@ -11,7 +11,7 @@ import csv
 import gzip
 import shutil
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,8 @@ class TextFile:
     """Of the file itself."""
     transcode: Callable[[], None] | None
     """Makes the transcoded copy, again if it was deleted."""
+    line_end: str
+    """What ends a line, where a name in the header holds line breaks; empty: DuckDB finds it."""
 
     @property
     def relation(self) -> str:
@@ -54,9 +56,11 @@ class TextFile:
         # Everything is declared, because a guess made from the first rows can be wrong below.
         columns = ", ".join(f"'f{j}': 'VARCHAR'" for j in range(len(self.columns)))
         packed = "gzip" if self.text.suffix == ".gz" else "none"
+        # DuckDB takes the first line break for the end of a line, also one within a name.
+        line_end = f"new_line = '{self.line_end}', " if self.line_end else ""
         return (
             f"read_csv({quoted(pattern(self.text))}, auto_detect = false, header = true, "
-            f"delim = {quoted(self.delimiter)}, quote = '\"', escape = '\"', "
+            f"delim = {quoted(self.delimiter)}, quote = '\"', escape = '\"', {line_end}"
             f"compression = '{packed}', columns = {{{columns}}})"
         )
 
@@ -262,7 +266,7 @@ def _open_csv(
         text = folder / "utf8.csv"
         transcode = partial(_transcode, path, text, chosen, name)
         transcode()
-    columns, found = _header(text, name, delimiter)
+    columns, found, line_end = _header(text, name, delimiter)
     return TextFile(
         name=name,
         text=text.resolve(),
@@ -270,6 +274,7 @@ def _open_csv(
         delimiter=found,
         encoding=chosen,
         transcode=transcode,
+        line_end=line_end,
     )
 
 
@@ -322,8 +327,8 @@ def _transcode(path: Path, target: Path, encoding: str, name: str) -> None:
         ) from None
 
 
-def _header(text: Path, name: str, delimiter: str | None) -> tuple[list[str], str]:
-    """Names of the columns, and the delimiter: the one that splits the header most."""
+def _header(text: Path, name: str, delimiter: str | None) -> tuple[list[str], str, str]:
+    """Names of the columns, the delimiter (the one that splits the header most), and line end."""
     rows: dict[str, list[str]] = {}
     try:
         with _text_of(text, "utf-8-sig") as lines:
@@ -340,18 +345,28 @@ def _header(text: Path, name: str, delimiter: str | None) -> tuple[list[str], st
             f"{name}: the header line is not that of a CSV file; is a quotation mark left open?"
         ) from None
     found = max(rows, key=lambda char: len(rows[char]))
-    _check_quotes(text, name, found)
+    line_end = _end_of_header(text, name, found)
     names = [column.strip() for column in rows[found]]
     if not any(names):
         raise DataError(f"{name} begins with an empty line; the first line must name the columns.")
-    return names, found
+    return names, found, line_end
 
 
-def _check_quotes(text: Path, name: str, delimiter: str) -> None:
-    """Refuse a header whose quotation mark is left open: the whole file would be a name."""
+def _end_of_header(text: Path, name: str, delimiter: str) -> str:
+    """What ends the header, as DuckDB writes it, if that has several lines; else nothing.
+
+    A header whose quotation mark is left open is refused: the whole file would be a name.
+    """
+    read: list[str] = []
+
+    def kept(lines: IO[str]) -> Iterator[str]:
+        for line in lines:
+            read.append(line)
+            yield line
+
     with _text_of(text, "utf-8-sig") as lines:
         try:
-            next(csv.reader(lines, delimiter=delimiter, strict=True), None)
+            next(csv.reader(kept(lines), delimiter=delimiter, strict=True), None)
         except csv.Error as error:
             # Other slips, such as a quotation mark within a name, are read as they stand.
             if "unexpected end of data" in str(error):
@@ -359,3 +374,8 @@ def _check_quotes(text: Path, name: str, delimiter: str) -> None:
                     f"{name}, header line: a quotation mark opens and does not close. Double the "
                     "quotation marks inside quoted fields, or remove the stray one."
                 ) from None
+    if len(read) < 2:
+        return ""
+    last = read[-1]
+    end = last[len(last.rstrip("\r\n")) :]
+    return end.replace("\r", "\\r").replace("\n", "\\n")

@@ -16,6 +16,7 @@ from unikat.data.writers import ending, write_new, write_records
 from unikat.errors import DataError, OutputError, SpecError, brief, listed, option
 from unikat.files.folder import keep_inputs
 from unikat.files.writing import all_or_nothing
+from unikat.report.folders.records_at_risk import safe
 from unikat.spec.kinds import RECORDS
 
 _LABELS = {
@@ -142,6 +143,14 @@ def _read(path: Path) -> pa.Table:
         ) from None
 
 
+def _safe(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts that no spreadsheet runs."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    texts = [None if text is None else safe(text) for text in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string())])
+
+
 def _plain(table: pa.Table) -> pa.Table:
     """Texts for categories, and lists as texts: what all formats have."""
     columns: list[Any] = []
@@ -159,9 +168,13 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _named(table: pa.Table, out: Path) -> pa.Table:
-    """Names and types that Stata and SPSS allow, for files of theirs."""
+    """Names and types that Stata and SPSS allow, for files of theirs; in others no formulas."""
     if out.suffix.lower() not in (".dta", ".sav", ".zsav"):
-        return table
+        # Names of keys are texts of whoever made the file.
+        return pa.table(
+            [_safe(column) for column in table.columns],
+            names=[safe(name) for name in table.column_names],
+        )
     names = [re.sub(r"\W", "_", name)[:32] for name in table.column_names]
     columns = [
         column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
