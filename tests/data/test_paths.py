@@ -6,11 +6,15 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from unikat.data import Design, read
+from unikat.data.codebook import load_codebook
+from unikat.data.hierarchies import read_hierarchy
 from unikat.errors import UnikatError
+from unikat.spec.small_files import read_stratum_sizes
 
 DESIGN = Design(population_size=1000)
 
@@ -77,3 +81,27 @@ def test_a_pipe(tmp_path: Path) -> None:
     thread.start()
     thread.join(20)
     assert "is a device or a pipe" in found[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+@pytest.mark.parametrize("what", ["hierarchy", "codebook", "sizes"])
+def test_a_pipe_or_device_in_place_of_a_file_about_the_data(tmp_path: Path, what: str) -> None:
+    """One is waited for, and the other never ends; a specification of others may name them."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    reads: dict[str, Any] = {
+        "hierarchy": read_hierarchy,
+        "codebook": load_codebook,
+        "sizes": read_stratum_sizes,
+    }
+    for path in (tmp_path / "pipe.csv", Path("/dev/zero")):
+        said: list[str] = []
+
+        def ask(path: Path = path, said: list[str] = said) -> None:
+            with pytest.raises(UnikatError) as refusal:
+                reads[what](path)
+            said.append(str(refusal.value))
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert said, path

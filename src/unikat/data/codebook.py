@@ -13,7 +13,7 @@ from unikat.data.names import is_name
 from unikat.data.numbers import number_meant
 from unikat.errors import DataError, SpecError, brief, has_surrogates, listed, option, suggest
 from unikat.files.json import parse_json
-from unikat.files.toml import parse_toml, why_not_read
+from unikat.files.toml import file_bytes, parse_toml, why_not_read
 from unikat.spec.level_kinds import checked_kind
 from unikat.spec.paths import hierarchy_file
 
@@ -201,7 +201,7 @@ def codebook_warnings(
 def _load(path: Path) -> Any:
     name = f"The codebook {brief(path.name)}"
     try:
-        content = path.read_bytes()
+        content = file_bytes(path)
     except (OSError, ValueError) as error:
         why = why_not_read(error)
         raise DataError(

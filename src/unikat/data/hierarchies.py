@@ -16,7 +16,7 @@ from pathlib import Path
 
 from unikat.data.numbers import number_meant
 from unikat.errors import DataError, brief
-from unikat.files.toml import why_not_read
+from unikat.files.toml import file_bytes, why_not_read
 
 TREES = Path(__file__).parent / "trees"
 NODES = ("code", "label", "parent")
@@ -122,7 +122,7 @@ def read_hierarchy(path: Path, encoding: str | None = None) -> Hierarchy:
     """
     name = brief(path.name)
     try:
-        content = path.read_bytes()
+        content = file_bytes(path)
     except (OSError, ValueError) as error:
         raise DataError(f"Cannot read the hierarchy {name}: {why_not_read(error)}.") from None
     try:

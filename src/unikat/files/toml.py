@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ import tomli_w
 
 from unikat.errors import SpecError, brief, has_surrogates
 
+LONGEST = 100_000_000
+"""Bytes of a file that says something of the data, at most."""
+
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a TOML file.
@@ -21,22 +25,30 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
     SpecError
         If it cannot be read or is not TOML.
     """
-    return toml_of(read_bytes(path), os.fspath(path))
+    return toml_of(read_bytes(path, pipes=True), os.fspath(path))
 
 
-def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
-    """Read a file whole; SpecError if it cannot be read or has more than `most` bytes."""
-    if most is not None and os.path.exists(path) and not os.path.isfile(path):
-        # A pipe would be waited for.
-        raise SpecError(f"{brief(os.fspath(path))} is no file; name one.")
+def file_bytes(path: str | os.PathLike[str], most: int = LONGEST, *, pipes: bool = False) -> bytes:
+    """Read a file whole; OSError if it is no file, or has more than `most` bytes.
+
+    Pipes, which the user has named himself, are waited for with `pipes`.
+    """
+    if not pipes and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise OSError(errno.EINVAL, "it is no file")
+    with open(path, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        # A device may never end.
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
+    return content
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = LONGEST, *, pipes: bool = False) -> bytes:
+    """Read a file whole, as `file_bytes`; SpecError if it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            content = file.read() if most is None else file.read(most + 1)
+        return file_bytes(path, most, pipes=pipes)
     except (OSError, ValueError) as error:
         raise SpecError(f"Cannot read {brief(os.fspath(path))}: {why_not_read(error)}.") from None
-    if most is not None and len(content) > most:
-        raise SpecError(f"{brief(os.fspath(path))} has more than {most:,} bytes; name another.")
-    return content
 
 
 def toml_of(content: bytes, name: str) -> dict[str, Any]:

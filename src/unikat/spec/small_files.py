@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from unikat.errors import SpecError
+from unikat.files.toml import file_bytes
 
 Matrix: TypeAlias = dict[str, dict[str, float]]
 """For each level the probabilities of what it becomes."""
@@ -86,7 +87,7 @@ def read_matrix(path: Path) -> Matrix:
 def _rows(path: Path, holds: str, fields: str) -> list[list[str]]:
     """Read the rows of a text file that must hold something, with some fields on each line."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = file_bytes(path).decode("utf-8-sig").splitlines()
     except (OSError, ValueError):
         raise SpecError(
             f"{path} cannot be read as a text file in UTF-8; it must {holds}."
