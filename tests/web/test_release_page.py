@@ -66,6 +66,9 @@ def test_plans_are_weighed_on_one_page(
     expect(page.locator("pre.command")).to_contain_text("--subsample", timeout=PATIENCE)
     expect(side).to_contain_text("subsample: 50%", timeout=PATIENCE)
     expect(page).to_have_url(re.compile("subsample=50%25"), timeout=PATIENCE)
+    # Later answers draw the frontier again, and what was chosen there goes with it.
+    expect(numbers.get_by_text("By all 400 states")).to_be_visible(timeout=PATIENCE)
+    expect(frontier.get_by_text("Every plan that no other beats")).to_be_visible(timeout=PATIENCE)
     # The frontier moves the sliders, and what was besides goes.
     expect(page.get_by_label("A plan of the frontier")).to_be_visible(timeout=PATIENCE)
     page.get_by_label("A plan of the frontier").select_option(index=1)
