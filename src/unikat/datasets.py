@@ -253,12 +253,12 @@ def write_examples(folder: str | os.PathLike[str] = ".") -> None:
     survey.to_csv(folder / "survey-commas.csv", sep=";", decimal=",", index=False)
     kept_apart = people.drop(survey.index).sample(250, random_state=3)
     kept_apart.to_csv(folder / "control.csv", index=False)
-    # A generator that copies records and draws a quarter of the values anew.
-    anew = np.random.default_rng(2)
+    # A generator that copies records and draws a quarter of the values again.
+    redrawn = np.random.default_rng(2)
     made = survey.sample(250, random_state=4, replace=True).reset_index(drop=True)
     for column in ("age", "sex", "education", "occupation", "region"):
         drawn = survey[column].sample(len(made), random_state=5).to_numpy()
-        made[column] = np.where(anew.random(len(made)) < 0.25, drawn, made[column])
+        made[column] = np.where(redrawn.random(len(made)) < 0.25, drawn, made[column])
     made.to_csv(folder / "synthetic.csv", index=False)
     register = people.sample(60, random_state=2)
     register[["age", "sex", "education", "region"]].to_csv(folder / "patients.csv", index=False)
