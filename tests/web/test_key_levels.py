@@ -142,3 +142,16 @@ def test_what_is_no_column_is_refused(client: Client, town: Path) -> None:
         assert client.ask("/levels", params={"path": "town.csv", "edit": edit}).status_code == 422
     wrong = {"path": "town.csv", "edit": "region", "levels:region": "found\n0-99"}
     assert client.post("/levels", wrong).status_code == 422
+
+
+def test_keys_and_levels_count_the_same_combinations_where_values_are_missing(
+    client: Client, town: Path
+) -> None:
+    frame = pd.read_csv(town / "town.csv")
+    frame.loc[::9, "region"] = None
+    frame.to_csv(town / "town.csv", index=False)
+    complete = len(frame.dropna().groupby(["age", "region"]))
+    keys = {"path": "town.csv", "key:age": "on", "key:region": "on"}
+    said = client.post("/keys/counts", keys, headers=PART).text
+    assert f"{complete} combinations without a missing key occur" in said
+    assert numbers(shown(client, edit="region"))[0][2] == complete

@@ -77,7 +77,7 @@ class KeyCounts:
     n_uniques: int
     """Sample uniques."""
     n_cells: int
-    """Combinations that occur."""
+    """Combinations without a missing key that occur."""
     smallest: int
     """Records of the smallest combination without a missing key; 0 if there is none."""
 

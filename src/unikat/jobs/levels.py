@@ -14,6 +14,7 @@ from unikat.data.keys import Key
 from unikat.data.structure import n_named
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
+from unikat.jobs.form_preview import key_counts
 from unikat.language.levels import FOUND, Group, LevelGroups
 from unikat.protection.by_hand import meant, recode_by_hand
 from unikat.protection.groups import level_names
@@ -232,7 +233,7 @@ class GroupCounts:
     smallest: int
     """Records in the smallest combination."""
     n_cells: int
-    """Combinations that occur."""
+    """Combinations without a missing key that occur."""
     rule: str
     """What is done to the key; empty: nothing. Groups that no rule makes begin with `groups`."""
     groups: KeyGroups | None
@@ -335,7 +336,7 @@ class EditedKey:
         return GroupCounts(
             n_uniques=table.n_uniques,
             smallest=int(smallest(table)),
-            n_cells=table.n_cells,
+            n_cells=key_counts(table).n_cells,
             rule=one.text if one.changes else "",
             groups=groups,
             rows=rows_of(one, level_names(self.key)) if by_hand else (),
