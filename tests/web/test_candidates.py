@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -16,6 +18,9 @@ from unikat.web.folder import Folder
 from unikat.web.security import Access
 from web.test_levels import FakeExplorer, asked  # noqa: F401
 from web_client import PORT, Client
+
+SECOND = "?key%3Aage=1&key%3Aregion=1"
+"""The second plan of the frontier, as the list names it."""
 
 
 @pytest.fixture
@@ -79,21 +84,52 @@ def test_the_frontier_marks_the_plan_of_the_sliders(page: Client) -> None:
     def here(query: str) -> str:
         text = page.ask(f"/what-if/kept?{query}").text
         assert "Every plan that no other beats: 2 of 8." in text
-        (found,) = re.findall(r'<option value="(\d?)" selected>(?=τ1|choose)', text)
-        return found
+        (found,) = re.findall(r'<option value="([^"]*)" selected>(?=τ1|choose|the chosen)', text)
+        return unescape(found)
 
-    assert here("") == "0"
-    assert here("key:age=1&key:region=1") == "1"
+    assert here("") == "?"
+    assert here("key:age=1&key:region=1") == SECOND
     # It is none of the frontier.
     assert here("key:age=1") == ""
     assert here("key:age=1&key:region=1&suppress=k >= 3") == ""
     moved = page.ask("/what-if-numbers/kept?key:age=1&key:region=1", headers={"X-Page": "a"}).text
     assert '<div id="frontier" hx-swap-oob="true">' in moved
-    assert '<option value="1" selected>' in moved
-    goes = page.ask("/what-if/kept?plan=1&target=tau1 <= 5&suppress=k >= 3")
+    assert f'<option value="{escape(SECOND)}" selected>' in moved
+    goes = page.ask(f"/what-if/kept?go=1&plan={quote(SECOND)}&target=tau1 <= 5&suppress=k >= 3")
     assert goes.status_code == 303
-    assert "key%3Aage=1&key%3Aregion=1&target=tau1+%3C%3D+5" in goes.headers["location"]
-    assert page.ask("/what-if/kept?plan=7").status_code == 200
+    assert goes.headers["location"].endswith(f"{SECOND}&target=tau1+%3C%3D+5")
+    for wrong in ("7", "?key:age=x", "?out=/etc", "//evil"):
+        moved_to = page.ask(f"/what-if/kept?go=1&plan={quote(wrong)}")
+        assert moved_to.status_code in (200, 303)
+        assert "evil" not in moved_to.headers.get("location", "")
+        assert "etc" not in moved_to.headers.get("location", "")
+
+
+def test_a_chosen_plan_stays_chosen(page: Client) -> None:
+    """Later answers draw the list again."""
+
+    def listed(answer: Any) -> str:
+        (found,) = re.findall(
+            r'<option value="([^"]*)" selected>', answer.text.split("#plan-was")[-1]
+        )
+        return unescape(found)
+
+    told = f"plan={quote(SECOND)}&was=%3F"
+    address = page.ask(f"/what-if-frontier/kept?chose=1&{told}").headers["HX-Replace-Url"]
+    at = address.removeprefix(page.access.base)
+    for later in (at, f"/what-if-frontier/kept?{told}", f"/what-if-numbers/kept?key:age=1&{told}"):
+        answer = page.ask(later, headers={"X-Page": "a"})
+        assert listed(answer) == SECOND
+    # The address follows, and the sliders do with the button alone.
+    assert quote(SECOND, safe="") in answer.headers["HX-Replace-Url"]
+    assert "Information lost" in answer.text
+    # Nobody chose the plan of the sliders, which the list shows: it moves with them.
+    moved = page.ask("/what-if-frontier/kept?key:age=1&key:region=1&plan=%3F&was=%3F")
+    assert listed(moved) == SECOND
+    # One that all states have beaten is not forgotten in silence.
+    gone = page.ask("/what-if-frontier/kept?plan=%3Fkey%253Ajob%3D1&was=")
+    assert listed(gone) == "?key%3Ajob=1"
+    assert "the chosen plan, which another one beats" in gone.text
 
 
 def test_numbers_by_few_states_are_never_called_those_of_all(

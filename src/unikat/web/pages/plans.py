@@ -13,7 +13,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.web.explorers import Question
-from unikat.web.pages.what_if_state import LONGEST, State, ends, filled, limit_of, look_in
+from unikat.web.pages.what_if_state import (
+    LONGEST,
+    PLAN,
+    State,
+    ends,
+    filled,
+    limit_of,
+    look_in,
+)
 
 if TYPE_CHECKING:
     from unikat.report.pages.canvas import Drawing
@@ -23,6 +31,8 @@ NOW = "Now"
 """Name of the plan of the sliders."""
 SHOWN = 0.1
 """Seconds that a page waits for the numbers of a candidate."""
+GO, CHOSE = "go", "chose"
+"""Fields of an address: the sliders move to the chosen plan; a plan was chosen just now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +41,16 @@ class Frontier:
 
     problem: str
     picture: Drawing | None
-    plans: Sequence[str]
-    """Every plan in words, in the order of the frontier."""
-    here: int
-    """The one at which the sliders stand; -1: none."""
+    plans: Sequence[tuple[str, str]]
+    """Every plan as the address names it and in words, in the order of the frontier."""
+    here: str
+    """The one that is chosen, else that of the sliders; empty: neither is."""
+    drawn: str
+    """`here`, if nobody chose it."""
     address: str
-    """To which the number of a plan is sent."""
+    """To which a chosen plan is sent."""
+    chosen_at: str
+    """To which a script sends it, so that the address of the page holds it."""
     fields: Mapping[str, str]
     said: str
     """How complete it is."""
@@ -77,6 +91,9 @@ class Beside:
 def frontier(request: Request) -> Response:
     """Answer with the frontier, or with how far its search is."""
     state = State.of(request)
+    if state.given.get(CHOSE):
+        at = state.at("what-if", state.steps, **state.chosen)
+        return Response("", media_type="text/html", headers={"HX-Replace-Url": at})
     if state.explorer.state == "ready":
         question = state.explorer.frontier()
         stage = int(state.given.get("seen", "0") or 0)
@@ -98,32 +115,35 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
 
     question = state.explorer.frontier()
     found = question.last.get("frontier")
-    picture, plans, said, here = None, [], "", -1
+    picture, plans, said, here = None, [], "", ""
+    sliders, chosen = state.named(state.steps, state.besides), state.chosen.get(PLAN, "")
     if found is not None:
         points = []
         marked = _marked(state, now)
-        for place, one in enumerate(found["points"]):
+        for one in found["points"]:
             rules = "; ".join(key_words(name, rule) for name, rule in one["rules"].items())
             words = f"{percent(one['lost'])} lost: {rules or 'nothing is recoded'}"
             tau1 = SimpleNamespace(**one["tau1"])
             value = ends(one["tau1"]) if question.done else number(tau1.mean)
-            plans.append(f"τ1 {value}, {words}")
-            if one["steps"] == state.steps and not state.besides:
-                here = place
+            plans.append((state.named(one["steps"], {}), f"τ1 {value}, {words}"))
             label = next((n for n, at, _ in marked if at == (one["steps"], {})), "")
             points.append(Point(words, one["lost"], tau1, label, state.at("what-if", one["steps"])))
         steps = [one["steps"] for one in found["points"]]
         points += [point for _, at, point in marked if at[1] or at[0] not in steps]
         picture = frontier(points, state.explorer.level, limit_of(state.target))
-        n = len(plans)
+        n, listed = len(plans), {plan for plan, _ in plans}
+        if chosen and chosen not in listed:
+            # It stays chosen until somebody chooses another one.
+            plans.append((chosen, "the chosen plan, which another one beats"))
+        here = chosen or (sliders if sliders in listed else "")
         every = "Every plan that no other beats" if found["every"] else "Plans that no other beats"
         said = f"{every}: {number(n)} of {number(found['n_plans'])}."
         if not found["every"]:
             said += " The search stopped early, so that others may be missing."
         if not question.done:
             said += " By few states of the model; intervals follow."
-    fields = state.fields(state.steps)
-    seen = {"seen": str(question.stage)}
+    fields, at = state.fields(state.steps), state.bench.pages.at
+    more = {"seen": str(question.stage), **state.chosen}
     return filled(
         state,
         "what-if-frontier.html.j2",
@@ -132,26 +152,16 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
             picture=picture,
             plans=plans,
             here=here,
-            address=state.bench.pages.at(f"/what-if/{state.id}"),
+            drawn="" if chosen else here,
+            address=at(f"/what-if/{state.id}"),
+            chosen_at=at(f"/what-if-frontier/{state.id}"),
             fields=fields,
             said=said,
             words=searched(question),
-            again=""
-            if question.done
-            else state.bench.pages.at(f"/what-if-frontier/{state.id}", **fields, **seen),
+            again="" if question.done else at(f"/what-if-frontier/{state.id}", **fields, **more),
             part=part,
         ),
     )
-
-
-def plan_at(state: State) -> Sequence[int] | None:
-    """Steps of the plan of the frontier whose number the address names; None if it names none."""
-    found, text = state.explorer.frontier().last.get("frontier"), state.given.get("plan", "")
-    if found is None or not (text.isascii() and text.isdigit() and len(text) < 6):
-        return None
-    points = found["points"]
-    steps: Sequence[int] | None = points[int(text)]["steps"] if int(text) < len(points) else None
-    return steps
 
 
 def _marked(state: State, now: Question | None) -> list[tuple[str, Any, Point]]:

@@ -27,10 +27,11 @@ from unikat.web.drafts import flag_of
 from unikat.web.explorers import STATES, Explorer, Question
 from unikat.web.folder import NotInFolderError
 from unikat.web.pages.plan_parts import SHOWN, pictures_part
-from unikat.web.pages.plans import candidates_part, frontier_part, plan_at, searched
+from unikat.web.pages.plans import GO, candidates_part, frontier_part, searched
 from unikat.web.pages.what_if_state import (
     BESIDES,
     LONGEST,
+    PLAN,
     Control,
     State,
     ends,
@@ -156,8 +157,8 @@ def show(request: Request) -> Response:
         return page(bench, id, None, explorer.text, 409)
     if explorer.state == "preparing":
         return page(bench, id, state)
-    if (steps := plan_at(state)) is not None:
-        return bench.see(f"/what-if/{id}", **state.moved({"target": state.target}).fields(steps))
+    if state.given.get(GO) and (there := state.planned(state.given.get(PLAN, ""))) is not None:
+        return bench.see(f"/what-if/{id}", **there.fields(there.steps))
     if not state.given.get("find"):
         return page(bench, id, state)
     question = explorer.find(state.target)
@@ -263,7 +264,7 @@ def numbers(request: Request) -> Response:
         # What takes all states is drawn again.
         part.headers["HX-Trigger"] = "moved"
     if not key:
-        part.headers["HX-Replace-Url"] = state.at("what-if", state.steps)
+        part.headers["HX-Replace-Url"] = state.at("what-if", state.steps, **state.chosen)
     return part
 
 
@@ -321,7 +322,7 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
             risks = enumerate(look["groups"]["risk"])
             now = {group: risk_words(risk) for group, risk in risks if n_of[group] > 1}
     if not done:
-        more = {"edit": key} if key else {}
+        more = {"edit": key} if key else state.chosen
         refine = state.at("what-if-numbers", state.steps, seen=str(question.stage), **more)
     rules = {} if look is None else look["rules"]
     out = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -22,6 +23,8 @@ KEY, LEVELS = "key:", "levels:"
 """Beginnings of the names of fields that hold the step of a key, or its groups made by hand."""
 BESIDES = ("subsample", "suppress", "pram", "swap")
 """Options of `protect` for what is done besides recoding."""
+PLAN, DRAWN = "plan", "was"
+"""Fields of the list of the frontier: the plan that is chosen, and the one it was drawn with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +141,35 @@ class State:
     def fields(self, steps: Sequence[Choice], **more: str) -> dict[str, str]:
         """The query of an address."""
         keys = zip(self.explorer.keys, steps, strict=True)
-        # An empty target is one that was taken back.
-        return {
+        found = {
             f"{LEVELS if isinstance(at, str) else KEY}{key['name']}": str(at)
             for key, at in keys
             if at
-        } | {"target": self.target or " ", **self.besides, **more}
+        }
+        # An empty target is one that was taken back.
+        return found | {"target": self.target or " ", **self.besides, **more}
+
+    def named(self, steps: Sequence[Choice], besides: Mapping[str, str]) -> str:
+        """Write a plan as the list of the frontier names it: the query of its address."""
+        fields = self.moved(besides).fields(steps)
+        return "?" + urlencode({name: text for name, text in fields.items() if name != "target"})
+
+    def planned(self, text: str) -> State | None:
+        """The same with the sliders at a plan of the list; None if none is named."""
+        if not text.startswith("?"):
+            return None
+        plan = {
+            name: value
+            for name, value in parse_qsl(text[1:])
+            if name in BESIDES or name.startswith((KEY, LEVELS))
+        }
+        return self.moved(plan | {"target": self.target or " "})
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The plan that is chosen in the list, as a field; empty if it is the one drawn."""
+        plan = self.given.get(PLAN, "")
+        return {PLAN: plan} if plan.startswith("?") and plan != self.given.get(DRAWN) else {}
 
     def at(self, page: str, steps: Sequence[Choice], **more: str) -> str:
         """Address of this page, or of a part of it, with sliders at steps."""

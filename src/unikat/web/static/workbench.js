@@ -52,6 +52,20 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   }
 });
 
+// What is chosen in the list of the frontier stays so when an answer on its way draws it again.
+let plan = "";
+document.addEventListener("change", (event) => {
+  if (event.target.id === "plan") {
+    plan = event.target.value;
+  }
+});
+document.addEventListener("htmx:load", () => {
+  const list = document.getElementById("plan");
+  if (list && [...list.options].some((one) => one.value === plan)) {
+    list.value = plan;
+  }
+});
+
 // A slider says at once where it stands, in words; the numbers follow.
 document.addEventListener("input", (event) => {
   const { target } = event;
