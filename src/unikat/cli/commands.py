@@ -423,7 +423,14 @@ def apply(plan: Path, source: str | Path, **values: Any) -> int:
     is_flag=True,
     help="Show the finished runs of FOLDER, as to a committee; take nothing in and write nothing.",
 )
-def web(folder: Path, port: int, no_browser: bool, read_only: bool) -> int:
+@click.option(
+    "--language",
+    default="",
+    metavar="CODE",
+    help="Language of the pages and of the reports of new runs: en, es, fr or de.  "
+    "[default: the last one that was chosen in FOLDER, else that of the browser]",
+)
+def web(folder: Path, port: int, no_browser: bool, read_only: bool, language: str) -> int:
     """Open the workbench: choose a file of FOLDER in the browser, mark the keys, read the report.
 
     Only this machine can reach it, and only the browser that opens the address first. Files are
@@ -443,5 +450,12 @@ def web(folder: Path, port: int, no_browser: bool, read_only: bool) -> int:
             "pip install 'unikat[web]',  or assess a file without it:  unikat assess FILE --keys …"
         ) from None
 
-    serve(folder, port=port, browser=not no_browser, read_only=read_only, tell=say)
+    serve(
+        folder,
+        port=port,
+        browser=not no_browser,
+        read_only=read_only,
+        language=language,
+        tell=say,
+    )
     return 0

@@ -7,12 +7,15 @@ from importlib import resources
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from unikat.errors import UnikatError
+from unikat.report.text.language import preferred, speaking
 from unikat.web.folder import Folder
 from unikat.web.pages import (
     certificate,
@@ -22,6 +25,7 @@ from unikat.web.pages import (
     glossary,
     key_levels,
     keys,
+    language,
     levels,
     plan_parts,
     plans,
@@ -56,21 +60,29 @@ READING = (
     "/download/{id:path}",
     "/beside",
     "/glossary",
+    "/language",
     "/static/{name}",
 )
 """Addresses of a workbench that is read and takes nothing in."""
 
 
-def make_app(folder: Folder, access: Access, *, read_only: bool = False) -> tuple[Guard, Workbench]:
+def make_app(
+    folder: Folder, access: Access, *, read_only: bool = False, language: str = ""
+) -> tuple[Guard, Workbench]:
     """Make the application for a folder, guarded; and the workbench behind it.
 
-    With `read_only` it has the addresses of `READING` alone, and shows finished runs.
+    With `read_only` it has the addresses of `READING` alone, and shows finished runs. Pages are in
+    the language that is named, chosen on a page, or asked for by the browser.
     """
-    bench = Workbench.of(folder, access.base, read_only=read_only)
+    bench = Workbench.of(folder, access.base, read_only=read_only, language=language)
     routes = _routes()
     if read_only:
-        routes = [one for one in routes if one.path in READING and "GET" in (one.methods or ())]
-    app = Starlette(
+        routes = [
+            one
+            for one in routes
+            if one.path in READING and ("GET" in (one.methods or ()) or one.path == "/language")
+        ]
+    app = _Application(
         routes=routes,
         exception_handlers={
             UnikatError: _unikat_error,
@@ -143,8 +155,17 @@ def _routes() -> list[Route]:
         Route("/what-if-groups/{id:path}", what_if.groups),
         Route("/what-if-apply/{id:path}", _with_form(what_if.apply), methods=["POST"]),
         Route("/glossary", glossary.show),
+        Route("/language", _with_form(language.choose), methods=["POST"]),
         Route("/static/{name}", _static),
     ]
+
+
+class _Application(Starlette):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer in the language that was chosen, else in that of the browser."""
+        asked = Headers(scope=scope).get("accept-language", "")
+        with speaking(self.state.workbench.language or preferred(asked)):
+            await super().__call__(scope, receive, send)
 
 
 def _with_form(

@@ -18,12 +18,14 @@ from typing import Any
 
 from unikat.errors import OutputError, UnikatError, why
 from unikat.files.json import parse_json
+from unikat.report.text.language import LANGUAGES
 from unikat.spec.kinds import ASSESS, KINDS, Kind
 from unikat.web.drafts import PAGES, Draft, fields_on, may_be_restored
 from unikat.web.folder import Folder
 
 DRAFTS = ".unikat-drafts"
 """Folder of the drafts, in that of the workbench."""
+LANGUAGE = "language.json"
 SCHEMA = "unikat.draft/1"
 SECRETS = ("perturbation_seed", "salt")
 """Who knows them can undo what hides records: they are written nowhere."""
@@ -100,6 +102,15 @@ class DraftFiles:
             "rules": draft.rules,
         }
         return write_private(self._place(draft.path, name), content)
+
+    def language(self) -> str:
+        """Return the language that was chosen last; empty if none was."""
+        found = read_private(self.folder.root / DRAFTS / LANGUAGE)
+        return found if found in LANGUAGES else ""
+
+    def keep_language(self, language: str) -> None:
+        """Keep a choice of language. Without it the workbench goes on, so no failure is told."""
+        write_private(self.folder.root / DRAFTS / LANGUAGE, language)
 
     def _place(self, path: str, name: str = "") -> Path:
         told = f"{path}\0{name}" if name else path

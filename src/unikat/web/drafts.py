@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from unikat.language.keys import key_of
+from unikat.report.text.language import DEFAULT, current
 from unikat.spec.kinds import ASSESS, KINDS, Kind
 from unikat.spec.models import AUTO, models_with
 from unikat.web.folder import Folder
@@ -336,7 +337,8 @@ class Draft:
                     names.discard(column)
         if not self.rule_texts:
             names.discard("zeros_conflict")
-        return {name: value for name, value in self.values.items() if name in names}
+        spoken = {"language": current()} if "language" in names and current() != DEFAULT else {}
+        return spoken | {name: value for name, value in self.values.items() if name in names}
 
     @property
     def _rare(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from unikat.report.text.language import LANGUAGES, current
 from unikat.spec.kinds import Kind
 from unikat.spec.models import HOUSEHOLDS, models_with
 from unikat.spec.option import Defined
@@ -140,6 +141,9 @@ def _field(one: Defined, kind: Kind, offered: Offered) -> Field:
         if one.name == "model" and kind.name == "synthesize" and offered.values.get("household"):
             # It draws whole households where nothing else is said.
             nothing = HOUSEHOLDS
+        if one.name == "language":
+            # Reports are in the language of the pages where nothing else is said.
+            nothing, choices = current(), [(text, text) for text in LANGUAGES]
         return Field(kind="choice", choices=[("", nothing), *choices], **made)
     return Field(kind="text", placeholder=default, **made)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 
 from unikat.errors import OutputError, why
+from unikat.report.text.language import check_language
 from unikat.web.app import make_app
 from unikat.web.folder import Folder
 from unikat.web.security import Access
@@ -25,6 +26,7 @@ def serve(
     port: int = 0,
     browser: bool = True,
     read_only: bool = False,
+    language: str = "",
     tell: Callable[[str], None] = print,
 ) -> None:
     """Serve the workbench of a folder until Ctrl-C; runs that go on then keep what is done.
@@ -39,6 +41,9 @@ def serve(
         Open the page in the browser.
     read_only
         Show finished runs alone, take nothing in and write nothing.
+    language
+        Of the pages, until another one is chosen on a page; by default the last one that was
+        chosen in the folder, else that of the browser.
     tell
         Called with each line for the user; the last one is the address.
 
@@ -48,11 +53,15 @@ def serve(
         If there is no such folder.
     OutputError
         If the port cannot be used.
+    SpecError
+        If there are no words of the language.
     """
     root = Folder.of(folder)
+    if language:
+        check_language(language)
     with _listening(port) as listener:
         access = Access(port=listener.getsockname()[1])
-        app, bench = make_app(root, access, read_only=read_only)
+        app, bench = make_app(root, access, read_only=read_only, language=language)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

@@ -15,6 +15,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from unikat.errors import UnikatError
+from unikat.report.text.language import current
+from unikat.report.text.words import say
 from unikat.spec.addresses import checked_address, is_address
 from unikat.spec.models import SIMPLEST
 from unikat.web.archive import Archive
@@ -49,19 +51,8 @@ MOST_UNDONE = 50
 """Changes of a file's forms that can be taken back."""
 TOWN = "simulated-town/town-sample.csv"
 """File of the guided first run."""
-GUIDE = {
-    "file": "The file is a sample of a town of 200,000 simulated people. See what its columns are "
-    "like, then press Choose the keys.",
-    "keys": "The key variables are marked, and the population size is filled in: that is what an "
-    "assessment needs. Untick a key to see how many records stay unique; then press Check and go "
-    "on.",
-    "columns": "No column of this file names a person. Go on to Run.",
-    "run": "Leave everything as it is, and press Start. The default compares several models, and "
-    f"takes some minutes; {SIMPLEST} alone is quicker.",
-    "runs": "Read page one of the report. In this town the truth is known: compare it with the "
-    "estimate and its interval below. Then look at the records at risk, and at What if.",
-}
-"""What the pages say of it."""
+GUIDED = ("file", "keys", "columns", "run", "runs")
+"""Pages that say what to do with it."""
 
 
 class Kept:
@@ -111,7 +102,9 @@ class Nav:
     @property
     def guide(self) -> str:
         """What to do next in the guided first run; empty for other files."""
-        return GUIDE.get(self.here, "") if self.path == TOWN else ""
+        if self.path != TOWN or self.here not in GUIDED:
+            return ""
+        return say(f"web.guide.{self.here}", model=SIMPLEST)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +130,8 @@ class Workbench:
     """Whether finished runs are shown, and nothing is taken in."""
     states: DraftFiles
     """What is kept of drafts on disk."""
+    _spoken: list[str]
+    """The language that was chosen last; empty if none was."""
     _past: dict[str, list[Draft]] = field(default_factory=dict)
     """What forms held before, by file."""
     _databases: set[str] = field(default_factory=set)
@@ -156,19 +151,34 @@ class Workbench:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, folder: Folder, base: str, *, read_only: bool = False) -> Workbench:
+    def of(
+        cls, folder: Folder, base: str, *, read_only: bool = False, language: str = ""
+    ) -> Workbench:
         """Open the workbench of a folder, whose addresses begin with `base`."""
         runs = Runs(folder)
+        states = DraftFiles(folder)
         return cls(
             folder=folder,
             runs=runs,
             archive=Archive(folder, runs),
             candidates=Candidates(folder),
-            states=DraftFiles(folder),
+            states=states,
+            _spoken=[language or states.language()],
             pages=Pages(base, read_only=read_only),
             read_only=read_only,
             explorers=Explorers(inside=folder.root),
         )
+
+    @property
+    def language(self) -> str:
+        """The language that was chosen; empty if it is that of the browser."""
+        return self._spoken[-1]
+
+    def speak(self, language: str) -> None:
+        """Answer in a language from now on; kept in the folder, but by a reader."""
+        self._spoken[:] = [language]
+        if not self.read_only:
+            self.states.keep_language(language)
 
     def draft(self, path: str) -> Draft:
         """Return what was said about a file so far.
@@ -544,7 +554,7 @@ class Workbench:
 
 
 def _asked_of(kind: Kind, spec: Spec) -> tuple[object, ...]:
-    return kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json()
+    return current(), kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json()
 
 
 def _foresee(kind: Kind, spec: Spec) -> DryRun:

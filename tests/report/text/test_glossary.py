@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[3] / "docs/reference/glossary.md"
 
 
 def test_the_page_of_the_documentation_is_the_file_of_the_package() -> None:
-    assert "{include} ../../src/unikat/report/words/glossary.md" in PAGE.read_text()
+    assert "{include} ../../src/unikat/report/words/en/glossary.md" in PAGE.read_text()
     assert len(glossary()) > 40
 
 

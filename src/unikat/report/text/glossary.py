@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from unikat.report.text.language import current
+
 _REFERENCE = re.compile(r"\{term\}`([^`<]*?)(?:\s*<([^`>]*)>)?`")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _SIGN = re.compile(r"[*`]")
@@ -16,16 +18,18 @@ _SIGN = re.compile(r"[*`]")
 class Term(NamedTuple):
     """A term."""
 
+    key: str
+    """Its English name, by which pages and other terms ask for it."""
     name: str
     text: str
     """Its sentences, without signs of markup."""
     see: tuple[str, ...]
-    """Terms that they name."""
+    """Terms that they name, by their English names."""
 
     @property
     def anchor(self) -> str:
         """Of the term on a page."""
-        return anchor_of(self.name)
+        return anchor_of(self.key)
 
 
 def anchor_of(name: str) -> str:
@@ -40,22 +44,30 @@ def anchor_of(name: str) -> str:
     return "term-" + re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
-@cache
 def glossary() -> dict[str, Term]:
-    """Return the terms by name, in the order of the page.
+    """Return the terms of the language of the moment by English name, in the order of the page.
 
     Examples
     --------
     >>> glossary()["sample unique"].text
     'A complete record that is the only one in the file with its combination of key values: f = 1.'
     """
-    page = files("unikat.report").joinpath("words", "glossary.md").read_text(encoding="utf-8")
+    return _glossary(current())
+
+
+@cache
+def _glossary(spoken: str) -> dict[str, Term]:
+    page = files("unikat.report").joinpath("words", spoken, "glossary.md")
     found: dict[str, Term] = {}
     # The block begins and ends with a line of three backticks.
-    for part in re.split(r"\n\s*\n", page.partition("\n")[2].rpartition("```")[0]):
-        name, _, text = part.strip("\n").partition("\n")
+    for part in re.split(
+        r"\n\s*\n", page.read_text(encoding="utf-8").partition("\n")[2].rpartition("```")[0]
+    ):
+        title, _, text = part.strip("\n").partition("\n")
+        # Other languages have the English name behind theirs.
+        name, _, key = title.partition(" | ")
         text = " ".join(text.split())
         see = tuple((target or words).strip() for words, target in _REFERENCE.findall(text))
         plain = _SIGN.sub("", _LINK.sub(r"\1", _REFERENCE.sub(r"\1", text)))
-        found[name] = Term(name, plain, see)
+        found[key or name] = Term(key or name, name, plain, see)
     return found

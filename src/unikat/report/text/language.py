@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from unikat.spec.terms import TermsSpec
 
 DEFAULT: Final = "en"
+NAMES: Final = {"en": "English", "es": "Español", "fr": "Français", "de": "Deutsch"}
+"""What each language calls itself."""
 LANGUAGES: Final[tuple[str, ...]] = get_args(Language)
 _CURRENT: ContextVar[str] = ContextVar("language", default=DEFAULT)
 _OFFICE: ContextVar[Office | None] = ContextVar("office", default=None)
@@ -49,6 +51,19 @@ def current() -> str:
     return _CURRENT.get()
 
 
+def check_language(language: str) -> None:
+    """Refuse a language without words.
+
+    Raises
+    ------
+    SpecError
+        With the ones that there are.
+    """
+    if language not in LANGUAGES:
+        known = f"{', '.join(LANGUAGES[:-1])} or {LANGUAGES[-1]}"
+        raise SpecError(f"language is {language!r}; it must be {known}.")
+
+
 @contextmanager
 def speaking(language: str, terms: TermsSpec | None = None) -> Iterator[None]:
     """Say all words in a language, terms as an office does.
@@ -58,9 +73,7 @@ def speaking(language: str, terms: TermsSpec | None = None) -> Iterator[None]:
     SpecError
         If there are no words in it.
     """
-    if language not in LANGUAGES:
-        known = f"{', '.join(LANGUAGES[:-1])} or {LANGUAGES[-1]}"
-        raise SpecError(f"language is {language!r}; it must be {known}.")
+    check_language(language)
     own = tuple(
         one for of, words in (terms.words.items() if terms else ()) if of == language
         for one in words.items()
@@ -72,6 +85,27 @@ def speaking(language: str, terms: TermsSpec | None = None) -> Iterator[None]:
     finally:
         _OFFICE.reset(of_office)
         _CURRENT.reset(token)
+
+
+def preferred(accepted: str) -> str:
+    """Return the language of ours that a browser would rather have, by its `Accept-Language`.
+
+    Examples
+    --------
+    >>> preferred("fr-CH, fr;q=0.9, en;q=0.8"), preferred("nl, de;q=0.5, en;q=0.7"), preferred("")
+    ('fr', 'en', 'en')
+    """
+    found: list[tuple[float, int, str]] = []
+    for part in accepted.split(","):
+        tag, _, weight = part.partition(";")
+        name = tag.strip().partition("-")[0].lower()
+        try:
+            share = float(weight.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if name in LANGUAGES and share > 0:
+            found.append((-share, len(found), name))
+    return min(found)[2] if found else DEFAULT
 
 
 @cache

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
 
 from unikat.data.units import RECORD, Unit
 from unikat.report.text import language, numbers
@@ -38,6 +39,17 @@ def say(*codes: object, unit: Unit = RECORD, **facts: Any) -> str:
     """
     facts["unit"] = _Nouns(unit)
     return " ".join(_template(_code(str(code), unit)).render(facts) for code in codes if code)
+
+
+def marked(code: str, **facts: Any) -> Markup:
+    """Say a sentence of a page: it may hold tags, and facts are escaped.
+
+    Examples
+    --------
+    >>> marked("web.command.rules", name="<a>")
+    Markup('with these rules in the file &lt;a&gt;:')
+    """
+    return Markup(_template_of(code, language.current(), language.office(), True).render(facts))
 
 
 def wording_of(kind: str, part: str) -> str:
@@ -114,8 +126,10 @@ def _code(code: str, unit: Unit) -> str:
 
 
 @cache
-def _template_of(code: str, spoken: str, of_office: language.Office | None) -> Template:
-    return _environment().from_string(wording(code))
+def _template_of(
+    code: str, spoken: str, of_office: language.Office | None, with_tags: bool = False
+) -> Template:
+    return _environment(with_tags).from_string(wording(code))
 
 
 def _template(code: str) -> Template:
@@ -130,8 +144,8 @@ def _written(value: Any) -> Any:
 
 
 @cache
-def _environment() -> Environment:
-    made = Environment(undefined=StrictUndefined, finalize=_written, autoescape=False)
+def _environment(with_tags: bool = False) -> Environment:
+    made = Environment(undefined=StrictUndefined, finalize=_written, autoescape=with_tags)
     made.filters |= {
         "percent": numbers.percent,
         "whole_percent": numbers.whole_percent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -13,9 +13,10 @@ from markupsafe import Markup
 from unikat._version import __version__
 from unikat.errors import on_page
 from unikat.report.pages import colours
+from unikat.report.text import language
 from unikat.report.text.glossary import anchor_of, glossary
 from unikat.report.text.numbers import counted, number, percent
-from unikat.report.text.words import say
+from unikat.report.text.words import marked, say
 from unikat.spec.network import NETWORK
 from unikat.web.drafts import flag_of
 from unikat.web.pages.pictures import (
@@ -42,6 +43,7 @@ class Pages:
         self._environment.globals["at"] = self.at
         self._environment.globals["term"] = self.term
         self._environment.globals["about"] = self.about
+        self._environment.globals["t"] = partial(marked, at=self.at, term=self.term)
         self._environment.globals["read_only"] = read_only
 
     def at(self, path: str, /, **query: str) -> str:
@@ -54,13 +56,16 @@ class Pages:
         one = glossary()[name]
         address = f"{self.at('/glossary')}#{one.anchor}"
         return Markup('<a class="term" href="{}" title="{}">{}</a>').format(
-            address, one.text, words or name
+            address, one.text, words or one.name
         )
 
     def about(self, page: str, *terms: str) -> Markup:
         """Say what a page is for, and lead to the terms that one has to know on it."""
         see = Markup(", ").join(map(self.term, terms))
-        further = Markup(' <span class="see">Terms: {}.</span>').format(see) if terms else ""
+        said = say("web.head.terms", listed="{}") if terms else ""
+        further = (
+            Markup(' <span class="see">{}</span>').format(Markup(said).format(see)) if terms else ""
+        )
         return Markup('<p class="about">{}{}</p>').format(say(f"workbench.page.{page}"), further)
 
     def fill(self, name: str, context: Any) -> str:
@@ -95,6 +100,8 @@ def environment() -> Environment:
         "reach": reach,
         "term": lambda name, words="": words or name,
         "settling": settling,
+        "t": marked,
+        "language": language,
         "colours": Markup(colours.style()),
         "counted": counted,
         "number": number,
