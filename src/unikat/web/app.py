@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -40,7 +40,7 @@ from unikat.web.pages import (
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
-from unikat.web.workbench import Nav, Workbench, error_json, status_of, texts, workbench_of
+from unikat.web.workbench import Nav, Workbench, status_of, texts, workbench_of
 
 MOST_FIELDS = 10_000
 """Of a form: some for each column of the file."""
@@ -164,7 +164,7 @@ class _Application(Starlette):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in the language that was chosen, else in that of the browser."""
         asked = Headers(scope=scope).get("accept-language", "")
-        with speaking(self.state.workbench.language or preferred(asked)):
+        with speaking(self.state.workbench.spoken.code or preferred(asked)):
             await super().__call__(scope, receive, send)
 
 
@@ -215,6 +215,8 @@ def _defect(request: Request, _: Exception) -> Response:
 
 def _problem(request: Request, status: int, kind: str, message: str) -> Response:
     if "application/json" in request.headers.get("accept", ""):
-        return error_json(status, kind, message)
+        # The one shape of every error, for programs.
+        content = {"error": {"status": status, "kind": kind, "message": message}}
+        return JSONResponse(content, status_code=status)
     page = ProblemPage(title="That did not work", nav=Nav(here=""), message=message)
     return workbench_of(request).page("problem.html.j2", page, status)

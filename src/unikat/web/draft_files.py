@@ -25,7 +25,6 @@ from unikat.web.folder import Folder
 
 DRAFTS = ".unikat-drafts"
 """Folder of the drafts, in that of the workbench."""
-LANGUAGE = "language.json"
 SCHEMA = "unikat.draft/1"
 SECRETS = ("perturbation_seed", "salt")
 """Who knows them can undo what hides records: they are written nowhere."""
@@ -103,19 +102,26 @@ class DraftFiles:
         }
         return write_private(self._place(draft.path, name), content)
 
-    def language(self) -> str:
-        """Return the language that was chosen last; empty if none was."""
-        found = read_private(self.folder.root / DRAFTS / LANGUAGE)
-        return found if found in LANGUAGES else ""
-
-    def keep_language(self, language: str) -> None:
-        """Keep a choice of language. Without it the workbench goes on, so no failure is told."""
-        write_private(self.folder.root / DRAFTS / LANGUAGE, language)
-
     def _place(self, path: str, name: str = "") -> Path:
         told = f"{path}\0{name}" if name else path
         digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         return self.folder.root / DRAFTS / f"{digest}.json"
+
+
+class ChosenLanguage:
+    """The language that was chosen last, kept in a folder, but by a reader."""
+
+    def __init__(self, folder: Folder | None, first: str = "") -> None:
+        self._place = folder and folder.root / DRAFTS / "language.json"
+        kept = read_private(self._place) if self._place else ""
+        self.code: str = first or (kept if kept in LANGUAGES else "")
+        """Empty if none was."""
+
+    def choose(self, code: str) -> None:
+        """Take another one; if it cannot be kept, the workbench goes on with it."""
+        self.code = code
+        if self._place:
+            write_private(self._place, code)
 
 
 def read_private(place: Path) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from unikat.errors import UnikatError
 from unikat.report.text.language import current
@@ -21,7 +21,7 @@ from unikat.spec.addresses import checked_address, is_address
 from unikat.spec.models import SIMPLEST
 from unikat.web.archive import Archive
 from unikat.web.candidates import Candidates
-from unikat.web.draft_files import DraftFiles
+from unikat.web.draft_files import ChosenLanguage, DraftFiles
 from unikat.web.drafts import Draft
 from unikat.web.explorers import Explorers
 from unikat.web.folder import Folder, NotInFolderError
@@ -130,8 +130,7 @@ class Workbench:
     """Whether finished runs are shown, and nothing is taken in."""
     states: DraftFiles
     """What is kept of drafts on disk."""
-    _spoken: list[str]
-    """The language that was chosen last; empty if none was."""
+    spoken: ChosenLanguage
     _past: dict[str, list[Draft]] = field(default_factory=dict)
     """What forms held before, by file."""
     _databases: set[str] = field(default_factory=set)
@@ -156,29 +155,17 @@ class Workbench:
     ) -> Workbench:
         """Open the workbench of a folder, whose addresses begin with `base`."""
         runs = Runs(folder)
-        states = DraftFiles(folder)
         return cls(
             folder=folder,
             runs=runs,
             archive=Archive(folder, runs),
             candidates=Candidates(folder),
-            states=states,
-            _spoken=[language or states.language()],
+            states=DraftFiles(folder),
+            spoken=ChosenLanguage(None if read_only else folder, language),
             pages=Pages(base, read_only=read_only),
             read_only=read_only,
             explorers=Explorers(inside=folder.root),
         )
-
-    @property
-    def language(self) -> str:
-        """The language that was chosen; empty if it is that of the browser."""
-        return self._spoken[-1]
-
-    def speak(self, language: str) -> None:
-        """Answer in a language from now on; kept in the folder, but by a reader."""
-        self._spoken[:] = [language]
-        if not self.read_only:
-            self.states.keep_language(language)
 
     def draft(self, path: str) -> Draft:
         """Return what was said about a file so far.
@@ -598,13 +585,3 @@ STATUS: dict[str, int] = {"NotInFolderError": 404, "OutputError": 409}
 def status_of(error: UnikatError) -> int:
     """Return the status of an answer that tells an error."""
     return STATUS.get(type(error).__name__, 422)
-
-
-def error_json(status: int, kind: str, message: str) -> Response:
-    """Answer a program: the one shape of every error.
-
-    ``{"error": {"status": 404, "kind": "NotInFolderError", "message": "..."}}``
-    """
-    return JSONResponse(
-        {"error": {"status": status, "kind": kind, "message": message}}, status_code=status
-    )

@@ -16,7 +16,7 @@ def choose(request: Request) -> Response:
     """Answer in another language from now on: load the page again."""
     bench, form = workbench_of(request), request.state.form
     if form.get("language") in LANGUAGES:
-        bench.speak(form["language"])
+        bench.spoken.choose(form["language"])
     if is_part(request):
         return Response(headers={"HX-Refresh": "true"})
     here, path = form.get("here"), form.get("path", "")
