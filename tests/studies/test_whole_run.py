@@ -16,7 +16,7 @@ from unikat.models.calibrated import Calibrated
 from unikat.risk.estimate import interval_of
 from unikat.studies.auto import Execution
 from unikat.studies.fit import fit
-from unikat.studies.whole_run import AlikeFits, WholeRun
+from unikat.studies.whole_run import WholeRun
 
 DRAWS = {"tau1": np.arange(200.0).reshape(2, 100)}
 STOP = StopRule(rhat=1.01, ess=400.0)
@@ -62,24 +62,6 @@ def test_the_time_left_is_that_of_all_fits_to_come() -> None:
     run.done("b", None)
     tell(run.last(), seconds_left=33.0)
     assert told[-1].seconds_left == pytest.approx(33.0)
-    assert all(one.whole_run for one in told)
-
-
-def test_of_two_fits_that_are_alike_the_first_tells_the_time_of_both() -> None:
-    told: list[ProgressEvent] = []
-    two = AlikeFits(watcher=Watcher(progress=told.append), n_fits=2)
-    first = two.next()
-    tell(first, seconds_left=None)
-    assert (told[-1].seconds_left, told[-1].time_left) == (None, None)
-    tell(first)
-    # Five seconds of this one, and the fifteen of the next.
-    assert told[-1].seconds_left == 20.0
-    assert share_done(told[-1]) == pytest.approx(10 / 30)
-    tell(first, seconds=11.0, seconds_left=4.0)
-    assert told[-1].time_left is not None
-    assert told[-1].time_left.upper >= 19.0
-    tell(two.next(), seconds=2.0, seconds_left=3.0)
-    assert (told[-1].seconds, told[-1].seconds_left) == (13.0, 3.0)
     assert all(one.whole_run for one in told)
 
 

@@ -91,7 +91,9 @@ class Countdown:
         self._end = math.inf
         self._margin = 1.0
 
-    def update(self, seconds: float | None, now: float | None = None) -> TimeLeft | None:
+    def update(
+        self, seconds: float | None, now: float | None = None, least: float = math.inf
+    ) -> TimeLeft | None:
         """Return the range to show.
 
         Parameters
@@ -100,6 +102,9 @@ class Countdown:
             The estimate; None if there is none.
         now
             Seconds of a clock that never goes back; by default this machine's.
+        least
+            Seconds that are left at least, where that is far below the estimate: the range then
+            begins there.
         """
         now = time.monotonic() if now is None else now
         if seconds is None:
@@ -113,7 +118,13 @@ class Countdown:
             found = range_of(self._margin * max(self._recent))
             if self._shown is None or found.upper < self._shown.upper:
                 self._shown, self._end = found, now + found.upper
+        if self._shown is not None and least < self._shown.lower:
+            self._shown = replace(self._shown, lower=max(end for end in _ENDS if end <= least))
         return self._shown
+
+    def forget(self) -> None:
+        """Forget the estimates of a part that is over; what is shown stays."""
+        self._recent.clear()
 
 
 class AnswerSoFar(NamedTuple):
@@ -150,8 +161,12 @@ class ProgressEvent:
     """The estimate from which `time_left` is made."""
     whole_run: bool = False
     """Times are those of the whole run, and not of one of its fits."""
+    share: float | None = None
+    """Of the run that is done, where several parts tell it together; it never falls."""
     tau1: AnswerSoFar | None = None
     """τ1 as the answer has it, by the draws so far; None of a fit that gives no answer."""
+    tau1_of: str = ""
+    """The file that it is of, in words, where a run has several."""
 
 
 class Progress(Protocol):

@@ -18,11 +18,22 @@ from unikat.errors import DataError, SpecError, listed, option
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import Watcher
 from unikat.jobs.attack_files import file_facts, opened, synthetic_files
+from unikat.jobs.attack_parts import (
+    BOUND,
+    GOING_ON,
+    RATIO,
+    RISK,
+    TESTS,
+    WITHOUT_MODEL,
+    Fitted,
+    parts_of,
+)
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import read_margins, without_conflicts
 from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.jobs.linking import linked
+from unikat.jobs.schedule import Part, Schedule
 from unikat.jobs.sensitive import inferred
 from unikat.language.keys import column_of
 from unikat.models.base import GroupsLevels
@@ -187,6 +198,12 @@ def run(job: Job[AttackSpec]) -> Attacks:
     link = [name for name in names if name in (spec.link or names[: (len(names) + 1) // 2])]
     rest = [name for name in names if name not in link]
     how = None
+    parts: list[Part] = []
+    if watcher.progress is not None:
+        plan, seed = job.plan, spec.sampling.seed
+        timed = plan.stop.max_seconds is not None
+        parts = parts_of(asked.fitted(spec), timed=timed, plan=plan, seed=seed, workers=job.workers)
+    schedule = Schedule(watcher=watcher, parts=parts)
     tests: dict[str, ModelRatio] = {}
     if model is not None:
         assert spec.model is not None
@@ -198,7 +215,7 @@ def run(job: Job[AttackSpec]) -> Attacks:
             execution=job.execution,
         )
         if not isinstance(model, NestedHouseholds):
-            tests = {MODEL_TEST: ModelRatio(model=model, how=how)}
+            tests = {MODEL_TEST: ModelRatio(model=model, how=how.told(schedule.each(TESTS)))}
     results = attacks.attack(
         files,
         [files.names.index(name) for name in wanted],
@@ -207,21 +224,23 @@ def run(job: Job[AttackSpec]) -> Attacks:
         seed=spec.sampling.seed,
         level=spec.report.level,
         n_threads=spec.sampling.threads or available_cores(),
-        stage=watcher.stage,
+        stage=schedule.begin(WITHOUT_MODEL).stage,
         tests=tests,
     )
-    claims, converged, fitted = asked.persons.claims(job, asked.known)
+    claims, converged, fitted = asked.persons.claims(job, asked.known, schedule)
     learned = {} if fitted is None else asked.persons.inferred(job, fitted)
     converged = converged and all(all(test.converged) for test in tests.values())
     posterior = household_posterior = records = bound = None
     if how is not None:
         assert asked.table is not None
+        how = how.told(schedule.each(RATIO, GOING_ON))
         if isinstance(model, NestedHouseholds):
             told = [*one_household_unknown(model, asked.table, asked.synthetic, how)]
             household_posterior = told[0].facts
         else:
             told = [one_unknown(model, asked.table, asked.synthetic, how)]
             alone = replace(asked.table, margins=())
+            how = how.told(schedule.begin(BOUND))
             bound = membership_bound(model, alone, how, len(files.synthetic))
             converged = converged and bound.converged
         posterior = told[-1].facts
@@ -274,6 +293,21 @@ class Loaded(NamedTuple):
     """The original as that intruder knows it: its persons, or its households."""
     synthetic: Sequence[Int32]
     """Records of each synthetic file, in the levels of that table."""
+
+    def fitted(self, spec: AttackSpec) -> Fitted:
+        """What is fitted, for who foresees it."""
+        one = self.persons.model
+        return Fitted(
+            original=self.persons.table(self.files.original),
+            risk=None if spec.population_size is None else build_model(one.name, one.options),
+            known=self.known is not None,
+            n_files=len(self.synthetic),
+            n_halves=2 if len(self.files.control) > 1 else 0,
+            model=self.model,
+            label="" if spec.model is None else spec.model.label,
+            table=self.table,
+            synthetic=self.synthetic,
+        )
 
 
 def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
@@ -453,7 +487,7 @@ class _Persons:
         )
 
     def claims(
-        self, job: Job[AttackSpec], known: _KnownRisk | None
+        self, job: Job[AttackSpec], known: _KnownRisk | None, schedule: Schedule
     ) -> tuple[Claims, bool, Fit | None]:
         """Find τ of the synthetic files, whether all fits converged, and the original's fit.
 
@@ -472,7 +506,7 @@ class _Persons:
         def estimate(table: CellTable) -> RiskEstimate:
             job.watcher.stage(f"Fitting {label} for τ1")
             model = build_model(self.model.name, self.model.options)
-            fit = job.fit(f"tau1-{table.fingerprint[:16]}", model, table)
+            fit = schedule.job(job, RISK).fit(f"tau1-{table.fingerprint[:16]}", model, table)
             fits.append(fit)
             found = fit.estimate(spec.report.level)
             converged.append(found.converged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -25,6 +25,7 @@ from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, data_named, design_of, open_file, read_table
 from unikat.jobs.job import Job, Tabled, in_folder
 from unikat.jobs.protection_target import seen_by
+from unikat.jobs.schedule import Part, Schedule
 from unikat.language.keys import column_of
 from unikat.models.named import build_model
 from unikat.protection.recoding import Recoding, unchanged
@@ -59,7 +60,6 @@ from unikat.spec.policy import Policy, PolicySpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.tables import DataSpec, ReportSpec
 from unikat.studies.fit import Fit
-from unikat.studies.whole_run import AlikeFits
 from unikat.zeros.conflicts import Handled
 
 
@@ -306,7 +306,7 @@ def _run(job: Job[CheckSpec]) -> Check:
     fitted = estimate = None
     if asked.table is not None and asked.needs_model:
         # What is judged by its states takes no time beside it.
-        told = replace(job, watcher=AlikeFits(watcher=watcher, n_fits=1).next())
+        told = Schedule(watcher=watcher, parts=[Part(name="fit", tau1_of="")]).job(job, "fit")
         fitted = told.fit("file", asked.model, asked.table, level)
         estimate = fitted.estimate(level)
     converged = estimate is None or estimate.converged

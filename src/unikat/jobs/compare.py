@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
+from unikat.errors import SpecError
 from unikat.inference.identity import digest
 from unikat.inference.progress import Watcher
+from unikat.inference.trial import counted_alone
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import read_sample
 from unikat.jobs.job import Job, Tabled, in_folder, plan_of
+from unikat.jobs.schedule import Part, Schedule
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts
 from unikat.report.folders.comparison import comparison_table
@@ -29,10 +33,13 @@ from unikat.spec.comparison import ComparisonSpec
 from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import COMPARE, Kind
 from unikat.studies import compare as comparing
-from unikat.studies.auto import Execution, decided
+from unikat.studies.auto import decided, is_decided
 from unikat.studies.compare import Candidate, ComparisonSettings
+from unikat.studies.foreseen import parts_of_comparison
 from unikat.zeros.conflicts import Handled
 
+FIT, EVIDENCE = "fit", "evidence "
+"""Parts of the run: a fit that is compared, and those by which one of the models is selected."""
 _CLOCK = (
     "Some fits were ended by the clock; [limits] holds the sweeps they reached, so that a "
     "repetition gives the same numbers. Remove it to go further."
@@ -128,14 +135,16 @@ def run(job: Job[ComparisonSpec]) -> Comparison:
     """
     spec, folder, watcher = job.spec, job.folder, job.watcher
     named, settings, _, table, handled, households = load_and_check(spec, job.inputs, watcher)
-    chosen = [_resolved(one, table, spec, job.execution) for one in named]
+    parts = [] if watcher.progress is None else _parts(job, named, table, settings)
+    schedule = Schedule(watcher=watcher, parts=parts)
+    chosen = [_resolved(one, table, spec, schedule, job) for one in named]
     comparison = comparing.compare(
         [Candidate(label=one.label, model=one.model) for one in chosen],
         table,
         settings,
         workers=job.workers,
         store=job.store,
-        watcher=watcher,
+        watcher=schedule.each(FIT),
     )
     if comparison.interrupted:
         raise KeyboardInterrupt
@@ -172,12 +181,46 @@ def load_and_check(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Lo
     return Loaded(named, settings, *read_sample(spec, inputs, watcher))
 
 
-def _resolved(one: Named, table: CellTable, spec: ComparisonSpec, execution: Execution) -> Named:
+def _parts(
+    job: Job[ComparisonSpec],
+    named: Sequence[Named],
+    table: CellTable,
+    settings: ComparisonSettings,
+) -> list[Part]:
+    """Foresee the fits, in their order: first those by which models are selected."""
+    if known_exactly(table):
+        return []
+    candidates = [(one.label, one.model) for one in named]
+    try:
+        with counted_alone():
+            found = parts_of_comparison(candidates, table, settings, workers=job.workers)
+    except (SpecError, MemoryError, ArithmeticError, np.linalg.LinAlgError):
+        # The run says so itself, when it comes to it.
+        return []
+    timed = settings.plan.stop.max_seconds is not None
+    first = [
+        Part.counted(one.evidence, timed=timed, name=EVIDENCE + one.label)
+        for one in found
+        if one.evidence
+    ]
+    fits = [(one.label, fit) for one in found for fit in one.fits]
+    return first + [Part.counted([fit], timed=timed, name=FIT, like=label) for label, fit in fits]
+
+
+def _resolved(
+    one: Named,
+    table: CellTable,
+    spec: ComparisonSpec,
+    schedule: Schedule,
+    job: Job[ComparisonSpec],
+) -> Named:
     """Put what is fitted in place of `auto` or of a model with its error (`decided`)."""
     if known_exactly(table):
         return one
     one.model.check_keys([key.name for key in table.keys])
-    kept = execution.of(f"evidence-{digest(one.model)}")
+    if is_decided(one.model):
+        job = schedule.job(job, EVIDENCE + one.label)
+    kept = job.execution.of(f"evidence-{digest(one.model)}")
     model = decided(
         one.model,
         table,

@@ -19,16 +19,13 @@ from typing import Any, NamedTuple, ParamSpec
 from unikat.data.table import CellTable
 from unikat.data.units import HOUSEHOLD, RECORD
 from unikat.errors import SpecError
-from unikat.inference.draws import Observer
 from unikat.inference.trial import SLOWER
 from unikat.jobs import assess, attack, check, compare, evaluate, protect_inputs, synthesize, verify
+from unikat.jobs.attack_parts import fits_of
 from unikat.jobs.from_python import run_from_python
 from unikat.jobs.job import Job, beside_folder
 from unikat.models.auto import Auto
-from unikat.models.households.nested import NestedHouseholds
-from unikat.models.named import build_model
 from unikat.models.options import memory
-from unikat.protection.foreseen import search_seconds
 from unikat.report.facts.columns import ColumnFacts
 from unikat.report.facts.dry_run import DryRunFacts, FitForeseen, KeyCount, Span
 from unikat.report.facts.levels import LevelsFacts
@@ -60,10 +57,6 @@ from unikat.spec.verification import VerifySpec
 from unikat.studies import foreseen
 from unikat.studies.compare import Candidate, check_candidates
 from unikat.studies.foreseen import ForeseenFit, Workload
-from unikat.synthesis.attacks.households import Generator, attacked_households
-from unikat.synthesis.attacks.membership_model import CellLaw
-from unikat.synthesis.attacks.persons import attacked_persons
-from unikat.synthesis.attacks.posterior import joined_table
 from unikat.synthesis.convergence import SynthesisMeasures
 from unikat.synthesis.generators import ByModel
 from unikat.zeros.conflicts import Handled
@@ -253,10 +246,7 @@ def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Tol
     upper = load.seconds()[1]
     search = 0.0, 0.5 * upper
     if job.spec.seeks:
-        model = asked.model
-        if isinstance(model, Auto):
-            model = build_model(model.candidates[0], {})
-        looks = search_seconds(model, asked.table, job.spec.sampling.seed)
+        looks = protect_inputs.looks_foreseen(asked.model, asked.table, job.spec.sampling.seed)
         search = looks[0], looks[1] + 0.5 * upper
     # The check by a policy fits the protected file once more.
     n_fits = (job.spec.assessed is None) + job.spec.changes_keys + (job.spec.policy is not None)
@@ -300,43 +290,13 @@ def of_synthesis(job: Job[SynthesisSpec], asked: synthesize.Loaded) -> Told:
 def of_attack(job: Job[AttackSpec], asked: attack.Loaded) -> Told:
     """Say what `jobs.attack.run` would do.
 
-    The fits alone: what a search for the nearest records takes is not known before.
+    The fits alone (see `fits_of`).
     """
-    spec, how = job.spec, _how(job)
-    persons, n_files = asked.persons, len(asked.synthetic)
-    original, load = persons.table(asked.files.original), Workload(fits=())
-    if spec.population_size is not None:
-        one = persons.model
-        risk = foreseen.of_assessment(build_model(one.name, one.options), original, **how)
-        # A synthetic file is about as large. The original's τ1 may be known by an assessment.
-        load = risk * (n_files + (asked.known is None))
-    if asked.model is not None:
-        assert spec.model is not None
-        assert asked.table is not None
-        label, model = spec.model.label, asked.model
-        observer: Observer
-        if isinstance(model, NestedHouseholds):
-            model = Generator.of(model, asked.table)
-            data = model.prepare(asked.table)
-            observer = attacked_households(asked.table, data, spec.sampling.seed)
-        else:
-            observer = attacked_persons(asked.table, spec.sampling.seed)
-        both = joined_table(asked.table, asked.synthetic[0])
-        alone, joined = "original", "original with a synthetic file"
-        # How much longer they go on, their variances tell.
-        load += foreseen.of_fit(model, label, alone, asked.table, observer, **how)
-        load += foreseen.of_fit(model, label, joined, both, observer, n_fits=n_files, **how)
-        if not isinstance(model, NestedHouseholds):
-            # The bound of membership; and the test of it, by each synthetic file and both halves of
-            # the control file, which are no larger.
-            law: Observer = CellLaw.of(asked.table, spec.sampling.seed)
-            n_tests = n_files + 2 if len(asked.files.control) > 1 else 0
-            load += foreseen.of_fit(model, label, alone, asked.table, law, **how)
-            if n_tests:
-                load += foreseen.of_fit(
-                    model, label, "file", asked.table, law, n_fits=n_tests, **how
-                )
-    return Told(replace(original, population_size=spec.population_size), load)
+    fitted, load = asked.fitted(job.spec), Workload(fits=())
+    for one in fits_of(fitted, **_how(job)):
+        load += one.load * one.n
+    table = replace(fitted.original, population_size=job.spec.population_size)
+    return Told(table, load)
 
 
 def _files_of_records(spec: Spec, n: int = 1) -> Span:

@@ -169,6 +169,8 @@ def share_done(event: Event) -> float | None:
     """Part of the work, or of the time, that is done, if it can be estimated."""
     if isinstance(event, StudyProgress):
         return event.done / max(event.total, 1)
+    if event.share is not None:
+        return event.share
     if isinstance(event, SearchProgress):
         # It mostly ends long before the most that it may look at.
         return None
@@ -193,7 +195,9 @@ def describe(event: Event) -> str:
         parts.append(f"{event.time_left} left{'' if event.whole_run else ' of this fit'}")
     if event.tau1 is not None:
         level = f"{100 * event.tau1.level:g}%"
-        parts.append(f"τ1 {number(event.tau1.median)} ({level} interval {interval(event.tau1)})")
+        of = f" of {event.tau1_of}" if event.tau1_of else ""
+        range_ = interval(event.tau1)
+        parts.append(f"τ1{of} {number(event.tau1.median)} ({level} interval {range_})")
     if event.rhat is not None:
         parts.append(f"R-hat {event.rhat:.3f}")
     if event.ess is not None:
@@ -212,12 +216,14 @@ def _describe_study(event: StudyProgress) -> str:
 
 
 def _describe_search(event: SearchProgress) -> str:
-    words = f"{event.name}: {event.unit} {event.looks:,} of at most {event.most_looks:,}"
+    most = "" if event.to_the_end else "at most "
+    words = f"{event.name}: {event.unit} {event.looks:,} of {most}{event.most_looks:,}"
     if event.looks > event.most_looks:
         words = f"{event.name}: look {event.looks:,}, making the best plan finer"
     if event.lost is not None:
         words += f", least information lost so far {percent(event.lost)}"
-    return f"{words}  {_clock(event.seconds)}"
+    left = "" if event.time_left is None else f"  {event.time_left} left"
+    return f"{words}  {_clock(event.seconds)}{left}"
 
 
 def _clock(seconds: float) -> str:

@@ -24,12 +24,13 @@ from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.job import Job, Outcome, in_folder
 from unikat.jobs.numeric import with_numeric
 from unikat.jobs.perturbing import perturbation_facts, released_facts
-from unikat.jobs.protect_inputs import Loaded, load_and_check
+from unikat.jobs.protect_inputs import Loaded, load_and_check, looks_foreseen
 from unikat.jobs.protection_choice import Chosen, choose, releases_of
 from unikat.jobs.protection_target import Stages, states_told, verdicts_of
 from unikat.jobs.saved_states import posterior_beside, saved_fit
+from unikat.jobs.schedule import ORIGINAL, PROTECTED, Left, Part, Schedule
 from unikat.jobs.sensitive import inferred
-from unikat.protection.going_on import N_STATES
+from unikat.protection.going_on import MOST_GOING_ON, N_STATES
 from unikat.protection.linked import telling
 from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import Recoding, recodable
@@ -205,12 +206,15 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     spec, watcher, level = _with_seed(job.spec), job.watcher, job.spec.report.level
     asked = load_and_check(spec, job.inputs, watcher)
     file = _file_to_write(job, spec, asked)
-    original = _original(spec, asked, job)
+    schedule = Schedule(watcher=watcher, parts=_parts(job, spec, asked))
+    original = _original(spec, asked, job, schedule)
     posterior = original.posterior
     scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
-    chosen = choose(spec, asked, scenarios, releases_of(spec, asked, posterior), watcher)
+    releases = releases_of(spec, asked, posterior)
+    chosen = choose(spec, asked, scenarios, releases, schedule.begin("search"))
     watcher.stage("Assessing the protected file")
-    risk = _risk(spec, asked, scenarios, chosen, original, job.fit)
+    again = schedule.job(job, "protected")
+    risk = _risk(spec, asked, scenarios, chosen, original, again.fit)
     treatment = _treatment(spec, asked, chosen)
     summary = replace(
         _summary(job, spec, file, asked, chosen, risk, treatment),
@@ -232,7 +236,8 @@ def run(job: Job[ProtectionSpec]) -> Protection:
         return answer
     assert job.folder is not None
     codebook = None if made.codebook is None else job.folder / results.codebook_beside(file)
-    checked = check_protected(job, job.folder / file, codebook, made.table.column_names)
+    last = schedule.job(job, "check")
+    checked = check_protected(last, job.folder / file, codebook, made.table.column_names)
     return replace(answer, check=checked)
 
 
@@ -261,6 +266,22 @@ def _file_to_write(job: Job[ProtectionSpec], spec: ProtectionSpec, asked: Loaded
     return file
 
 
+def _parts(job: Job[ProtectionSpec], spec: ProtectionSpec, asked: Loaded) -> list[Part]:
+    """What takes long, in order, and what is known of it."""
+    if job.watcher.progress is None:
+        return []
+    found = [] if spec.assessed else [Part(name="original", like="fit", tau1_of=ORIGINAL)]
+    found.append(Part(name="states", like="fit", work=(0.0, MOST_GOING_ON)))
+    if spec.seeks:
+        looks = looks_foreseen(asked.model, asked.table, spec.sampling.seed)
+        found.append(Part(name="search", foreseen=Left(*looks)))
+    if spec.changes_keys:
+        found.append(Part(name="protected", like="fit", tau1_of=PROTECTED))
+    if job.folder is not None and _policy_judged(spec, job.folder) == "checked":
+        found.append(Part(name="check", like="fit"))
+    return found
+
+
 class _Original(NamedTuple):
     """A fit of the file as it is."""
 
@@ -270,12 +291,14 @@ class _Original(NamedTuple):
     """Why its numbers may not tell whether a limit is met."""
 
 
-def _original(spec: ProtectionSpec, asked: Loaded, job: Job[ProtectionSpec]) -> _Original:
+def _original(
+    spec: ProtectionSpec, asked: Loaded, job: Job[ProtectionSpec], schedule: Schedule
+) -> _Original:
     """Fit the file as it is, or take the fit of an assessment that kept its states."""
     watcher = job.watcher
-    states = states_told(watcher.progress)
     if spec.assessed is not None:
         results = saved_fit(spec.assessed, spec.model, asked.table)
+        states = states_told(schedule.begin("states").progress)
 
         def tell(words: str, share: float | None) -> None:
             if share == 0.0:
@@ -286,9 +309,10 @@ def _original(spec: ProtectionSpec, asked: Loaded, job: Job[ProtectionSpec]) -> 
         posterior = posterior_beside(results, asked.table, tell)
         unknown = unknown_of_result(results.result)
         return _Original(posterior, results.result.converged, unknown)
-    fitted = job.fit("original", asked.model, asked.table)
+    fitted = schedule.job(job, "original").fit("original", asked.model, asked.table)
     estimate = fitted.estimate(spec.report.level)
     watcher.stage("Going on from the fit")
+    states = states_told(schedule.begin("states").progress)
     posterior = Posterior.of(fitted, progress=states)
     unknown = unknown_of(spec.model, estimate, converged=estimate.converged)
     return _Original(posterior, estimate.converged, unknown)

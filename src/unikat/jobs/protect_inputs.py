@@ -22,7 +22,9 @@ from unikat.jobs.numeric import numeric_entries
 from unikat.jobs.perturbing import check_perturbed, not_left_out, not_recoded
 from unikat.jobs.protection_target import explicit_plan, scenarios_of
 from unikat.jobs.saved_states import saved_fit
+from unikat.models.auto import Auto
 from unikat.models.named import build_model
+from unikat.protection.foreseen import search_seconds
 from unikat.protection.hierarchies import Choices, check_apart, choices, codes_apart
 from unikat.protection.numeric.change import Entry, check_entry
 from unikat.protection.recoding import Rule, recodable
@@ -39,6 +41,13 @@ from unikat.spec.paths import hierarchy_file
 from unikat.spec.policy import Policy
 from unikat.spec.protection import ProtectionSpec
 from unikat.zeros.conflicts import Handled
+
+
+def looks_foreseen(model: Any, table: CellTable, seed: int) -> tuple[float, float]:
+    """Seconds of a search for a recoding of a table, at least and at most."""
+    if isinstance(model, Auto):
+        model = build_model(model.candidates[0], {})
+    return search_seconds(model, table, seed)
 
 
 class Loaded(NamedTuple):

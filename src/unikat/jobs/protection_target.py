@@ -242,7 +242,12 @@ def closer_look(
             seconds = time.monotonic() - began
             tell(
                 SearchProgress(
-                    name="Plans", looks=n, most_looks=len(some), lost=None, seconds=seconds
+                    name="Plans",
+                    looks=n,
+                    most_looks=len(some),
+                    lost=None,
+                    seconds=seconds,
+                    to_the_end=True,
                 )
             )
         found.append((one, look(one.recoding)))
@@ -267,7 +272,13 @@ def states_told(tell: Tell | None) -> Callable[[float], None] | None:
     def told(share: float) -> None:
         seconds, n = time.monotonic() - begun, max(round(share * N_STATES), 1)
         event = SearchProgress(
-            name="Posterior", unit="state", looks=n, most_looks=N_STATES, lost=None, seconds=seconds
+            name="Posterior",
+            unit="state",
+            looks=n,
+            most_looks=N_STATES,
+            lost=None,
+            seconds=seconds,
+            to_the_end=True,
         )
         tell(event)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from unikat.jobs.inputs import (
     read_table,
 )
 from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.jobs.schedule import ORIGINAL, PROTECTED, Part, Schedule
 from unikat.jobs.sensitive import inferred
 from unikat.models.base import GroupsLevels
 from unikat.models.named import build_model
@@ -55,7 +56,6 @@ from unikat.spec.from_options import Inputs
 from unikat.spec.kinds import VERIFY, Kind
 from unikat.spec.limits import Limit
 from unikat.spec.verification import VerifySpec
-from unikat.studies.whole_run import AlikeFits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -146,8 +146,11 @@ def run(job: Job[VerifySpec]) -> Verification:
     original = table.cells[table.record_cell]
     level, seed = spec.report.level, spec.sampling.seed
     # A perturbed file is looked at by the states of the fit, which takes long, too.
-    alike = AlikeFits(watcher=watcher, n_fits=1 if identical else 2)
-    told = job if perturbed else replace(job, watcher=alike.next())
+    parts = [Part(name="original", like="fit", tau1_of=ORIGINAL)]
+    if not identical:
+        parts.append(Part(name="protected", like="fit", tau1_of=PROTECTED))
+    schedule = Schedule(watcher=watcher, parts=parts)
+    told = job if perturbed else schedule.job(job, "original")
     fitted = told.fit("original", model, table)
     before = after = fitted.estimate(level)
     codes = np.stack([one.codes for one in keys if one is not None], axis=1)
@@ -164,7 +167,7 @@ def run(job: Job[VerifySpec]) -> Verification:
         matches = most_matches(Posterior.of(fitted), recoding, codes, level, hidden, rows)
     elif not identical:
         watcher.stage("Assessing the protected file")
-        again = replace(job, watcher=alike.next()).fit("protected", model, shown)
+        again = schedule.job(job, "protected").fit("protected", model, shown)
         after = again.estimate(level)
         if knows_groups:
             by_original = most_matches(Posterior.of(fitted), recoding, codes, level, [], rows)

@@ -16,7 +16,7 @@ N_STATES = 400
 """States that are kept, at most."""
 MOST_BYTES = 4e8
 """Of memory that they take."""
-_SHARE = 0.5
+MOST_GOING_ON = 0.5
 """Sweeps made for the states, at most, over those that the fit's draws took."""
 
 
@@ -56,7 +56,7 @@ class GoingOn:
         states, seed, last, made = self.ends
         size = n_bytes(states[0])
         each = max(min(self.n_states, int(MOST_BYTES / max(size, 1))) // len(states), 2)
-        apart = max(round(_SHARE * made / each), 1)
+        apart = max(round(MOST_GOING_ON * made / each), 1)
         n_kept = itertools.count(1)
 
         def go_on(chain: int) -> tuple[tuple[Stream, Any], ...]:

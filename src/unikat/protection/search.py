@@ -35,6 +35,7 @@ import numpy as np
 
 from unikat._typing import Bool, Float64, Int64
 from unikat.errors import SpecError
+from unikat.inference.progress import TimeLeft
 from unikat.protection.hierarchies import Choices
 from unikat.protection.recoding import Recoding
 from unikat.protection.subsample import Shares
@@ -89,6 +90,12 @@ class SearchProgress:
     """Since the search began."""
     unit: str = "look"
     """What is counted."""
+    to_the_end: bool = False
+    """It makes them all."""
+    time_left: TimeLeft | None = None
+    """Of the whole run; None while it is not known."""
+    share: float | None = None
+    """Of the run that is done."""
 
 
 Tell = Callable[[SearchProgress], None]

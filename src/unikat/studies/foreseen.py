@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -260,13 +260,34 @@ def of_comparison(
     SpecError
         If a model refuses the table.
     """
-    found: list[ForeseenFit] = []
+    parts = parts_of_comparison(candidates, table, settings, workers=workers)
+    return Workload(fits=tuple(fit for one in parts for fit in (*one.evidence, *one.fits)))
+
+
+class OfCandidate(NamedTuple):
+    """What a comparison does for one of its models."""
+
+    label: str
+    evidence: list[ForeseenFit]
+    """Of all fits before the comparison, by which `auto` selects or an error is known."""
+    fits: list[ForeseenFit]
+
+
+def parts_of_comparison(
+    candidates: Iterable[tuple[str, Any]],
+    table: CellTable,
+    settings: ComparisonSettings,
+    *,
+    workers: Workers,
+) -> list[OfCandidate]:
+    """Foresee a comparison, model by model; see `of_comparison`."""
+    found = []
     for label, asked in candidates:
-        model = asked
+        model, before, fits = asked, [], []
         if isinstance(asked, Auto):
             n_chains = settings.plan.n_chains
             evidence = _candidates(asked, table, n_chains, settings.seed, workers)
-            found += [replace(one, model=f"{label}, {one.model}") for one in evidence]
+            before = [replace(one, model=f"{label}, {one.model}") for one in evidence]
             models = asked.models()
             model = next(
                 models[one.model]
@@ -275,16 +296,17 @@ def of_comparison(
             )
         elif is_decided(asked):
             first = _first_of_two(asked, table, settings.plan, settings.seed, workers)
-            found.append(replace(first, model=label))
+            before = [replace(first, model=label)]
         fitted, observer, _ = risk_observed(model, table, evidence=False)
         words = "risk of all records"
         plan = settings.plan_of(label, RISK)
         risk = _tried(model, label, words, fitted, observer, plan, settings.seed, workers)
-        found.append(risk)
+        fits.append(risk)
         if settings.held_out:
             plan = settings.plan_of(label, HELD_OUT)
-            found.append(_held_out(model, risk, plan, settings.held_out, workers))
-    return Workload(fits=tuple(found))
+            fits.append(_held_out(model, risk, plan, settings.held_out, workers))
+        found.append(OfCandidate(label, before, fits))
+    return found
 
 
 def of_study(

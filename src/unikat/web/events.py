@@ -60,6 +60,7 @@ class Teller:
             share=share_done(event),
             sweeps=getattr(event, "sweeps", None),
             tau1=None if tau1 is None else [tau1.median, tau1.lower, tau1.upper],
+            of=getattr(event, "tau1_of", ""),
         )
 
     def end(self, state: End, message: str = "") -> None:
@@ -83,6 +84,8 @@ class Listener:
     share: float | None = None
     tau1: list[tuple[int, float, float, float]] = field(default_factory=list)
     """Sweeps, and τ1 then as the answer has it: median and ends of its interval."""
+    tau1_of: str = ""
+    """The file that it is of, in words, where the run has several."""
     state: End | None = None
     """How the run ended; None while it goes on, or if it ended without a word."""
     message: str = ""
@@ -117,11 +120,13 @@ class Listener:
 
     def _start(self, _: dict[str, Any]) -> None:
         self.stage, self.text, self.message, self.share, self.state = "", "", "", None, None
+        self.tau1_of = ""
         self.notes.clear()
         self.tau1.clear()
 
     def _stage(self, event: dict[str, Any]) -> None:
-        self.stage, self.text, self.share = str(event.get("text", "")), "", None
+        # What is done of the run does not fall when another part begins.
+        self.stage, self.text = str(event.get("text", "")), ""
 
     def _note(self, event: dict[str, Any]) -> None:
         self.notes.append(str(event.get("text", "")))
@@ -131,9 +136,11 @@ class Listener:
         sweeps, tau1 = event.get("sweeps"), _range(event.get("tau1"))
         if not isinstance(sweeps, int) or tau1 is None:
             return
-        if self.tau1 and sweeps < self.tau1[-1][0]:
-            # Another fit has begun.
+        of = str(event.get("of", ""))
+        if self.tau1 and (sweeps < self.tau1[-1][0] or of != self.tau1_of):
+            # Another fit has begun, which may be of another file.
             self.tau1.clear()
+        self.tau1_of = of
         self.tau1.append((sweeps, *tau1))
         if len(self.tau1) > MOST_POINTS:
             del self.tau1[1:-1:2]

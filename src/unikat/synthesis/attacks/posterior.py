@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.data.table import CellTable
 from unikat.inference.chains import Plan
 from unikat.inference.draws import Observer
+from unikat.inference.progress import Watcher
 from unikat.models.base import AnyModel, Stream
 from unikat.studies.auto import Execution
 from unikat.synthesis.attacks.rates import AnyHousehold, Contributions, of_same_records
@@ -62,6 +63,10 @@ class Fitting:
     level: float
     """Probability of the intervals."""
     execution: Execution
+
+    def told(self, watcher: Watcher) -> Fitting:
+        """Return the same, of which another one is told how the fits go."""
+        return replace(self, execution=replace(self.execution, watcher=watcher))
 
 
 class RatioTotals(NamedTuple):
