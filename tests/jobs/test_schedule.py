@@ -117,8 +117,8 @@ def test_a_search_makes_the_range_wide_and_its_end_narrow() -> None:
     assert last.time_left == TimeLeft(0.0, 60.0)
     for left in (4.0, 3.0, 2.0):
         last = run.fit(1.0, left)
-    assert last.time_left == TimeLeft(0.0, 10.0)
-    assert "less than 10 seconds left" in describe(run.told[-1])
+    assert last.time_left == TimeLeft(0.0, 30.0)
+    assert "less than 30 seconds left" in describe(run.told[-1])
 
 
 def test_nothing_is_told_while_a_part_to_come_is_unknown() -> None:

@@ -216,8 +216,7 @@ def _describe_study(event: StudyProgress) -> str:
 
 
 def _describe_search(event: SearchProgress) -> str:
-    most = "" if event.to_the_end else "at most "
-    words = f"{event.name}: {event.unit} {event.looks:,} of {most}{event.most_looks:,}"
+    words = f"{event.name}: {event.unit} {event.looks:,} of at most {event.most_looks:,}"
     if event.looks > event.most_looks:
         words = f"{event.name}: look {event.looks:,}, making the best plan finer"
     if event.lost is not None:
