@@ -325,7 +325,9 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
         more = {"edit": key} if key else state.chosen
         refine = state.at("what-if-numbers", state.steps, seen=str(question.stage), **more)
     rules = {} if look is None else look["rules"]
-    out = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)
+    free = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)
+    # What was typed stays where the run was refused.
+    out = state.given.get("out", "") or free
     words = ["unikat", "protect", f"{state.id}/{ASSESS.spec}" if state.id else ASSESS.spec]
     told = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
     for name, text in asked_of(state, {"recode": told} if told else {}).items():

@@ -187,7 +187,8 @@ class State:
         SpecError
             If there is none.
         """
-        question = self.look("whole")
+        # Of a page of its own: another plan, that of a slider that moves on, ends none of these.
+        question = self.look(f"whole {self.fields(self.steps)}")
         self.explorer.wait(lambda: question.done, LONGEST)
         if question.answer is None or question.answer["kind"] != "look":
             raise SpecError(question.problem or "The recoding was not looked at; try again.")
