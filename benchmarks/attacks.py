@@ -121,7 +121,7 @@ def unknown(options: argparse.Namespace) -> None:
     """Time the attack with all other records known, until every record is sure; in one process."""
     from unikat import CellTable, Key
     from unikat.inference.backends import Workers
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.named import build_model
     from unikat.studies.auto import Execution
     from unikat.synthesis.attacks import fits

@@ -53,7 +53,7 @@ MEASURES = "right", "before", "gain", "released"
 def measured(name: str, seed: int, model: str) -> list[dict[str, object]]:
     """Estimates with their intervals and the truth, of each sensitive variable of one sample."""
     import unikat
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.auto import Auto
     from unikat.protection.learned import Released, learned
     from unikat.protection.recoding import parse_recoding

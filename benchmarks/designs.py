@@ -116,7 +116,7 @@ def draw(keys: tuple[str, ...], repeat: int) -> tuple[Any, dict[str, Any], Any]:
 def assess_sample(label: str, keys: tuple[str, ...], repeat: int) -> dict[str, Any]:
     """Assess a sample by a model, and set it beside the truth."""
     from unikat import fit
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
 
     how, make = models()[label]
     drawn, told, is_small = draw(keys, repeat)
@@ -157,7 +157,7 @@ def assess_registry(keys: tuple[str, ...], repeat: int) -> dict[str, Any]:
     """Carry the counts of a sample to a registry of mostly old people, and set both beside it."""
     from unikat import LatentClass, fit
     from unikat.data.table import CellTable
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.risk.registry import Registry
 
     everybody, _ = population(keys)

@@ -26,8 +26,8 @@ def measure(
 ) -> list[list]:
     """Rows of the result for one file."""
     from unikat import fit
-    from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import diagnose
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.named import build_model
     from unikat.risk.measures import RiskMeasures
     from unikat.spec.model import ModelSpec

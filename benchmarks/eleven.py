@@ -30,9 +30,10 @@ from unikat.data.keys import Key
 from unikat.data.patterns import pattern_ids
 from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.diagnostics import diagnose, worst_ess, worst_rhat
 from unikat.inference.draws import Observer
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.named import build_model
 from unikat.risk.estimate import assess

@@ -19,8 +19,9 @@ def seconds(name: str, sweeps: int, repeats: int) -> list[float]:
     """Times of the runs on one cluster."""
     from unikat import HDP
     from unikat.inference.backends import Workers
-    from unikat.inference.chains import Plan, StopRule, sample
+    from unikat.inference.chains import sample
     from unikat.inference.executors import executor_for_run, executor_of_run
+    from unikat.inference.plan import Plan, StopRule
     from unikat.risk.measures import RiskMeasures
 
     table = cell_table("ny2000_clean_10000")

@@ -111,7 +111,7 @@ def by_splink(n: int) -> None:
 def main() -> None:
     """Print estimates with their intervals, and the links that are made."""
     import unikat
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.protection.linkage import linkage
     from unikat.protection.perturbation import wrong_matrix
     from unikat.protection.what_if import Posterior

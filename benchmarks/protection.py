@@ -44,7 +44,7 @@ from populations import APART, POPULATIONS, without_survey
 def speed(options: argparse.Namespace) -> None:
     """Time what-if, search and frontier."""
     import unikat
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.named import build_model
     from unikat.protection.hierarchies import choices
     from unikat.protection.recoding import parse_recoding
@@ -96,7 +96,7 @@ def speed(options: argparse.Namespace) -> None:
 def joint(options: argparse.Namespace) -> None:
     """Time the search among shares, recodings, perturbations and suppression."""
     import unikat
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.named import build_model
     from unikat.protection.hierarchies import choices
     from unikat.protection.release import Releases
@@ -152,7 +152,7 @@ def weighted(options: argparse.Namespace) -> None:
     """Processor time of a fit and of the search, of a sample with weights."""
     import unikat
     from unikat.inference.backends import Workers
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.named import build_model
     from unikat.protection.hierarchies import choices
     from unikat.protection.search import Search

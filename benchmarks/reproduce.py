@@ -157,8 +157,8 @@ def persons(source: str, model: str, seconds: float) -> Measures:
     """Fit a model to a sample of persons."""
     from unikat import fit
     from unikat.inference.backends import Workers
-    from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import worst_ess, worst_rhat
+    from unikat.inference.plan import Plan, StopRule
     from unikat.studies.auto import Execution
 
     if model == "sample":
@@ -496,7 +496,7 @@ def classifier(source: str, model: str, seconds: float) -> Measures:
 
     from unikat import fit
     from unikat.inference.backends import Workers
-    from unikat.inference.chains import Plan, StopRule
+    from unikat.inference.plan import Plan, StopRule
     from unikat.studies.auto import Execution
     from unikat.studies.scores import classification
 

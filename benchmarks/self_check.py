@@ -77,7 +77,8 @@ def calibrated_fit(table: Any, experience: dict[str, float], seed: int) -> Any:
     """Fit latent classes to a sample with the error that its rare cells and experience tell."""
     from unikat import LatentClass
     from unikat.inference.backends import Workers
-    from unikat.inference.chains import Plan, StopRule, sample
+    from unikat.inference.chains import sample
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.auto import Auto
     from unikat.models.calibrated import Calibrated
     from unikat.studies.auto import Execution

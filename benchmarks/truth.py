@@ -58,8 +58,8 @@ def agreement(means: Sequence[float], errors: Sequence[float]) -> str:
 def run(name: str, label: str, seeds: Sequence[int], max_seconds: float | None) -> str:
     """Print a row per seed and return what the seeds say together."""
     from unikat import fit
-    from unikat.inference.chains import Plan, StopRule
     from unikat.inference.diagnostics import worst_ess, worst_rhat
+    from unikat.inference.plan import Plan, StopRule
     from unikat.models.named import build_model
     from unikat.spec.model import ModelSpec
 

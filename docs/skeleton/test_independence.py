@@ -15,7 +15,7 @@ import unikat
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 
 KEYS = [Key.of_size("A", 2), Key.of_size("B", 3)]

@@ -19,8 +19,8 @@ from unikat.errors import OutputError as OutputError
 from unikat.errors import SpecError as SpecError
 from unikat.errors import UnikatError as UnikatError
 from unikat.inference.backends import Workers as Workers
-from unikat.inference.chains import Plan as Plan
-from unikat.inference.chains import StopRule as StopRule
+from unikat.inference.plan import Plan as Plan
+from unikat.inference.plan import StopRule as StopRule
 from unikat.inference.checkpoint import Checkpoint as Checkpoint
 from unikat.inference.draws import Draws as Draws
 from unikat.jobs.assessment import Assessment as Assessment
@@ -31,7 +31,7 @@ from unikat.jobs.compare import Comparison as Comparison
 from unikat.jobs.dry_run import dry_run as dry_run
 from unikat.jobs.dry_run import DryRun as DryRun
 from unikat.jobs.evaluate import Evaluation as Evaluation
-from unikat.jobs.job import load as load
+from unikat.jobs.outcome import load as load
 from unikat.jobs.protect import Protection as Protection
 from unikat.jobs.steps import estimate_risk as estimate_risk
 from unikat.jobs.steps import recode as recode

@@ -34,7 +34,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("unikat.jobs.job.write_page", fail)
+    monkeypatch.setattr("unikat.jobs.outcome.write_page", fail)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_place_in_a_worker_is_told(
     def run(*_: Any, **__: Any) -> None:
         list(run_tasks(fails, [SECRET] * 2, 2))
 
-    monkeypatch.setattr("unikat.jobs.job.write_page", run)
+    monkeypatch.setattr("unikat.jobs.outcome.write_page", run)
     assert main(["report", str(tmp_path)]) == 1
     told = capsys.readouterr().err
     assert "AttributeError in evaluate.py:" in told
@@ -115,7 +115,7 @@ def test_warnings_of_libraries_are_not_shown(
         logging.getLogger("library").warning(SECRET)
         raise OutputError("There is nothing.")
 
-    monkeypatch.setattr("unikat.jobs.job.write_page", warn)
+    monkeypatch.setattr("unikat.jobs.outcome.write_page", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         assert main(["report", str(tmp_path)]) == 1
@@ -133,7 +133,7 @@ def test_ctrl_c_that_others_turned_into_an_error_is_ctrl_c(
         except KeyboardInterrupt:
             raise SystemError(SECRET) from None
 
-    monkeypatch.setattr("unikat.jobs.job.write_page", turned)
+    monkeypatch.setattr("unikat.jobs.outcome.write_page", turned)
     assert main(["report", str(tmp_path)]) == 130
     assert "Interrupted" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -174,7 +174,7 @@ def test_a_request_to_end_is_like_ctrl_c(
     def ended(*_: Any, **__: Any) -> None:
         signal.raise_signal(number)
 
-    monkeypatch.setattr("unikat.jobs.job.write_page", ended)
+    monkeypatch.setattr("unikat.jobs.outcome.write_page", ended)
     assert main(["report", str(tmp_path)]) == code
     assert "Interrupted" in capsys.readouterr().err
     assert signal.getsignal(number) == before

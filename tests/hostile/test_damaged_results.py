@@ -13,7 +13,7 @@ import pytest
 
 from report.estimates import estimate, provenance, spec, write
 from unikat.errors import OutputError, SpecError, UnikatError
-from unikat.jobs.job import write_page
+from unikat.jobs.outcome import write_page
 
 DEEP = "[" * 100_000
 

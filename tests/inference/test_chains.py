@@ -12,11 +12,13 @@ import pytest
 
 from inference.toy_chain import Dying, Toy, ToyState, ToyTable, ToyTotals, Watch
 from unikat.errors import OutputError, SpecError, UnikatError
-from unikat.inference import chains, schedule
+from unikat.inference import plan as plans
+from unikat.inference import schedule
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.diagnostics import as_part, diagnose
+from unikat.inference.plan import Plan, StopRule
 from unikat.inference.progress import Outlook, ProgressEvent, seconds_left
 from unikat.inference.segments import Segment, run_segment
 from unikat.models.base import Start, Stream
@@ -367,7 +369,7 @@ def test_a_time_limit_of_nothing_still_keeps_two_draws():
 
 @pytest.mark.parametrize("workers", [HERE, Workers(n_workers=2)])
 def test_a_round_that_lasts_beyond_the_time_limit_is_given_up(workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(plans, "GRACE_SECONDS", 0.0)
     place = Checkpoint(folder=tmp_path)
     plan = Plan(thin=1, stop=StopRule(max_seconds=0.01))
     with pytest.raises(SpecError, match=r"--max-seconds.* 2 draws each.* Nothing was kept"):
@@ -377,7 +379,7 @@ def test_a_round_that_lasts_beyond_the_time_limit_is_given_up(workers, tmp_path,
 
 @pytest.mark.slow
 def test_what_was_done_before_a_long_round_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(plans, "GRACE_SECONDS", 0.0)
     plan = Plan(thin=1, stop=StopRule(max_seconds=2.0))
     result = draw(
         Slowing(), plan=plan, workers=Workers(n_workers=1), checkpoint=Checkpoint(folder=tmp_path)
@@ -407,7 +409,7 @@ def test_a_model_that_is_prepared_beyond_the_time_limit_is_given_up(monkeypatch)
             while True:
                 report("still fitting")
 
-    monkeypatch.setattr(chains, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(plans, "GRACE_SECONDS", 0.0)
     plan = Plan(stop=StopRule(max_seconds=0.1))
     with pytest.raises(SpecError, match=r"not fitted in the time of .*--max-seconds.* 0\.1 s"):
         draw(Endless(), plan=plan)

@@ -12,8 +12,9 @@ from inference.toy_chain import Toy, ToyTable, Watch
 from unikat import __version__
 from unikat.errors import OutputError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.diagnostics import diagnose
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Start, Stream
 
 

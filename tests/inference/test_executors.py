@@ -24,8 +24,9 @@ from inference.toy_chain import DyingOnce, Toy, ToyTable, Watch
 from unikat.errors import DataError, SpecError
 from unikat.inference import executors
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.executors import Cluster, executor_for_run, executor_of_run
+from unikat.inference.plan import Plan, StopRule
 
 OPTIONS: dict[str, Any] = {
     "keys": ["a", "b", "c"], "population_size": 5_000, "model": "hdp", "max_sweeps": 300,

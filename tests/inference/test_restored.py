@@ -18,9 +18,10 @@ from unikat.data.table import CellTable
 from unikat.errors import OutputError
 from unikat.inference import checkpoint as checkpoints
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.checkpoint import Checkpoint, load, save
 from unikat.inference.identity import run_identity
+from unikat.inference.plan import Plan, StopRule
 from unikat.inference.segments import Job
 from unikat.models.catalogue import MODELS
 from unikat.risk.measures import RiskMeasures

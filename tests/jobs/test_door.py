@@ -27,7 +27,7 @@ import unikat
 from unikat.cli.main import cli, main
 from unikat.datasets import simulate_town
 from unikat.errors import OutputError, SpecError
-from unikat.inference.chains import StopRule
+from unikat.inference.plan import StopRule
 from unikat.jobs.assess import plan_of
 from unikat.models.auto import Auto
 from unikat.models.catalogue import MODELS

@@ -21,7 +21,8 @@ from unikat.errors import UnikatError
 from unikat.files.folder import owned
 from unikat.inference import schedule
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.inference.segments import n_bytes
 from unikat.inference.trial import SLOWER, Pace, course
 from unikat.jobs import dry_run as module

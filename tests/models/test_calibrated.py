@@ -16,8 +16,9 @@ from models.contract import after, assert_same, random_table
 from unikat.data.keys import Key
 from unikat.data.table import CellTable, Missing
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.identity import digest
+from unikat.inference.plan import Plan, StopRule
 from unikat.kernels import cells
 from unikat.models.auto import Auto
 from unikat.models.base import (

@@ -12,7 +12,8 @@ from models.contract import random_table
 from unikat.data.design import Sampling
 from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.catalogue import MODELS
 from unikat.models.named import build_model
 from unikat.risk.exposure import views

@@ -12,7 +12,8 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models import options
 from unikat.models.auto import Auto
 from unikat.models.catalogue import MODELS

@@ -14,7 +14,7 @@ import unikat
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.mixtures.latent_class import LatentClass
 from unikat.protection.cumulative import cumulative
 from unikat.protection.what_if import Posterior

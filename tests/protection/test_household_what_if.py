@@ -17,7 +17,7 @@ from unikat.data.sampling import telling_key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.households import grouped
 from unikat.models.households.nested import NestedHouseholds

@@ -10,7 +10,7 @@ import pytest
 import unikat
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.protection.learned import Released, _drawn, learned
 from unikat.protection.left_over import Concentration, Share, contexts, draw_concentration
 from unikat.protection.recoding import parse_recoding

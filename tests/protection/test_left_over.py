@@ -15,7 +15,7 @@ import unikat
 from unikat._typing import Int32
 from unikat.data import Design, read
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.named import build_model
 from unikat.protection.left_over import Known, Share, known
 from unikat.protection.recoding import parse_recoding

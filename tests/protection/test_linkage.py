@@ -20,7 +20,7 @@ from unikat.cli.main import main
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.protection import linkage as module
 from unikat.protection.left_over import looks
 from unikat.protection.linkage import Linkage, _Looking, _Patterns, check_linkage, linkage

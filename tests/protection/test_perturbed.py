@@ -20,7 +20,7 @@ from protection.test_protect import KEYS, QUICK, people
 from unikat.cli.main import main
 from unikat.data import CellTable, Key
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.protection.perturbed import (
     CorrectMatches,
     check_perturbation,

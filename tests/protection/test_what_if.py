@@ -21,7 +21,7 @@ from unikat.data.sampling import telling_key
 from unikat.data.table import CellTable, Margin
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.auto import Auto
 from unikat.models.base import Stream
 from unikat.models.calibrated import Calibrated

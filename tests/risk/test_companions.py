@@ -9,7 +9,7 @@ from unikat.data import CellTable, Key
 from unikat.data.companions import Members, companions_of
 from unikat.data.design import Sampling
 from unikat.data.table import Margin
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.auto import CHOOSABLE, Auto
 from unikat.models.base import Stream
 from unikat.models.catalogue import MODELS

@@ -18,7 +18,8 @@ from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.auto import Auto
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, CalibratedData

@@ -15,7 +15,8 @@ from risk.toy_model import Toy, ToyState
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated, CalibratedData
 from unikat.risk.measures import RiskMeasures

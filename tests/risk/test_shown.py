@@ -14,7 +14,7 @@ from unikat.data.design import Sampling
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.calibrated import OVERDISPERSION, SHIFTS, Calibrated
 from unikat.models.catalogue import MODELS

@@ -18,7 +18,8 @@ from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference import checkpoint
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.inference.progress import Watcher
 from unikat.models import auto as options_module
 from unikat.models.auto import Auto

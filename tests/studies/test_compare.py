@@ -11,8 +11,9 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import OutputError, SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
 from unikat.inference.checkpoint import FILE_NAME
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.mixtures.hdp import HDP
 from unikat.risk.estimate import assess
 from unikat.risk.measures import RiskMeasures

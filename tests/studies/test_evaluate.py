@@ -10,7 +10,8 @@ from risk.toy_model import Toy
 from studies.test_designs import people
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.inference.progress import Watcher
 from unikat.models.households.nested import NestedHouseholds
 from unikat.risk.estimate import assess

@@ -10,7 +10,8 @@ from unikat.data.keys import Key
 from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.studies.held_out import (
     HeldOutScore,

@@ -15,7 +15,8 @@ from studies.test_compare import HERE
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.calibrated import (
     HOUSEHOLD_OVERDISPERSION,
     SHIFTS,

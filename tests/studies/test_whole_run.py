@@ -9,7 +9,7 @@ import pytest
 
 from studies.test_auto import RIGHT, WRONG, auto, toys  # noqa: F401  # models for every test
 from studies.test_compare import HERE, some_table
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.inference.progress import ProgressEvent, Watcher
 from unikat.jobs.progress import share_done
 from unikat.models.calibrated import Calibrated

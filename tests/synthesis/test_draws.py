@@ -17,7 +17,8 @@ from unikat import HDP, CellTable, Design, GoM, Key, LatentClass, Zeros, apply_z
 from unikat.data.keys import Key as AnyKey
 from unikat.data.values import LevelValues
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.risk.exposure import fitted_table
 from unikat.synthesis.convergence import SynthesisMeasures

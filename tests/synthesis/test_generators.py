@@ -15,7 +15,7 @@ from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import DataError, SpecError, UnikatError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.studies.designs import Population, Sample, draw_units, second_sample
 from unikat.studies.evaluate import Study, evaluate
 from unikat.studies.scores import FitScore

@@ -17,7 +17,7 @@ from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.studies.designs import Population
 from unikat.synthesis import household_generators as module
 from unikat.synthesis.generators import Training, independence

@@ -323,7 +323,7 @@ def report(folder: Path, language: str, word: bool) -> int:
     The files of an assessment are checked first: if one was changed since it was written, nothing
     is rendered.
     """
-    from unikat.jobs.job import write_page
+    from unikat.jobs.outcome import write_page
 
     say(str(write_page(folder, language, word=word)))
     return 0

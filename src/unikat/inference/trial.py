@@ -17,8 +17,9 @@ import numpy as np
 from unikat.data.table import CellTable
 from unikat.inference import schedule
 from unikat.inference.backends import Workers, local_workers
-from unikat.inference.chains import MIN_KEPT, MIN_RETAINED, Plan
+from unikat.inference.chains import MIN_RETAINED
 from unikat.inference.draws import Observer
+from unikat.inference.plan import MIN_KEPT, Plan
 from unikat.inference.progress import Outlook, seconds_left
 from unikat.inference.segments import n_bytes
 from unikat.models.base import CHAINS, AnyModel, Stream

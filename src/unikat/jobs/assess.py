@@ -14,7 +14,7 @@ from unikat.data.grouping import HouseholdSample
 from unikat.data.microdata import Microdata
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.chains import Plan
+from unikat.inference.plan import Plan
 from unikat.inference.progress import Watcher
 from unikat.jobs.assessment import Assessment
 from unikat.jobs.from_python import documented, run_from_python

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from unikat._typing import Float64
 from unikat.data.frames import FILE
 from unikat.errors import Leading, SpecError
-from unikat.jobs.job import Outcome
+from unikat.jobs.outcome import Outcome
 from unikat.jobs.saved_states import posterior_of
 from unikat.protection.recoding import Rule, parse_recoding
 from unikat.protection.what_if import Posterior

@@ -31,8 +31,9 @@ from unikat.jobs.attack_parts import (
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import attacked_households
 from unikat.jobs.inputs import read_margins, without_conflicts
-from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.jobs.job import Job, in_folder
 from unikat.jobs.linking import linked
+from unikat.jobs.outcome import Tabled
 from unikat.jobs.schedule import Part, Schedule
 from unikat.jobs.sensitive import inferred
 from unikat.language.keys import column_of

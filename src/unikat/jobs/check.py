@@ -23,7 +23,8 @@ from unikat.files.writing import write_bytes, write_text
 from unikat.inference.progress import Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.inputs import UNKNOWN, data_named, design_of, open_file, read_table
-from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.jobs.job import Job, in_folder
+from unikat.jobs.outcome import Tabled
 from unikat.jobs.protection_target import seen_by
 from unikat.jobs.schedule import Part, Schedule
 from unikat.language.keys import column_of

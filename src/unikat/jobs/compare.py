@@ -19,7 +19,8 @@ from unikat.inference.progress import Watcher
 from unikat.inference.trial import counted_alone
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import read_sample
-from unikat.jobs.job import Job, Tabled, in_folder, plan_of
+from unikat.jobs.job import Job, in_folder, plan_of
+from unikat.jobs.outcome import Tabled
 from unikat.jobs.schedule import Part, Schedule
 from unikat.models.named import Named, compared_models
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts

@@ -16,7 +16,7 @@ from unikat.files.folder import owned
 from unikat.files.writing import replace_file
 from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.assess import run
-from unikat.jobs.job import check_folder
+from unikat.jobs.outcome import check_folder
 from unikat.report.facts.result import Result
 from unikat.report.text.numbers import interval, number
 from unikat.risk.estimate import Summary

@@ -21,7 +21,8 @@ from unikat.inference.progress import SILENT, Watcher
 from unikat.jobs.from_python import documented, run_from_python
 from unikat.jobs.households import read_households
 from unikat.jobs.inputs import UNKNOWN, open_data, tabulate, without_conflicts
-from unikat.jobs.job import Job, Tabled, in_folder, plan_of
+from unikat.jobs.job import Job, in_folder, plan_of
+from unikat.jobs.outcome import Tabled
 from unikat.language.keys import column_of, split_keys
 from unikat.models.base import AnyModel
 from unikat.models.named import models_by_label

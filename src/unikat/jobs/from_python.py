@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from unikat.data.frames import with_column
 from unikat.errors import SpecError
-from unikat.jobs.job import Outcome
+from unikat.jobs.outcome import Outcome
 from unikat.jobs.progress import watching
 from unikat.spec.from_options import specify
 from unikat.spec.kinds import Kind

@@ -21,8 +21,9 @@ from unikat.jobs.applied import plan_keys
 from unikat.jobs.check import CHECKED, Check, check_protected, forget_check
 from unikat.jobs.columns import Treated, treated, with_risk
 from unikat.jobs.from_python import documented, run_from_python
-from unikat.jobs.job import Job, Outcome, in_folder
+from unikat.jobs.job import Job, in_folder
 from unikat.jobs.numeric import with_numeric
+from unikat.jobs.outcome import Outcome
 from unikat.jobs.perturbing import perturbation_facts, released_facts
 from unikat.jobs.protect_inputs import Loaded, load_and_check, looks_foreseen
 from unikat.jobs.protection_choice import Chosen, choose, releases_of

@@ -16,7 +16,7 @@ import pyarrow as pa
 from unikat.data.frames import FILE
 from unikat.data.microdata import Microdata
 from unikat.files.folder import keep_inputs
-from unikat.jobs.job import Outcome
+from unikat.jobs.outcome import Outcome
 from unikat.report.facts.synthesis import (
     SynthesisSummary,
 )

@@ -28,7 +28,8 @@ from unikat.jobs.inputs import (
     open_file,
     read_table,
 )
-from unikat.jobs.job import Job, Tabled, in_folder
+from unikat.jobs.job import Job, in_folder
+from unikat.jobs.outcome import Tabled
 from unikat.jobs.schedule import ORIGINAL, PROTECTED, Part, Schedule
 from unikat.jobs.sensitive import inferred
 from unikat.models.base import GroupsLevels

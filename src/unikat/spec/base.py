@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import ValidationError
 
-from unikat.errors import SpecError, all_problems, brief
+from unikat.errors import SpecError, brief
 from unikat.files.toml import read_toml, write_toml
 from unikat.spec.paths import located_path, paths_in, relative_path, with_paths
+from unikat.spec.problems import all_problems
 from unikat.spec.rules import Zeros
 from unikat.spec.tables import DataSpec
 from unikat.spec.trust import FOREIGN, Trust

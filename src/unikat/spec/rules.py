@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from unikat.errors import SpecError, all_problems, shown
+from unikat.errors import SpecError, shown
 from unikat.files.toml import read_toml
 from unikat.spec.option import Asked, Option
 from unikat.spec.paths import is_path, located_path, with_paths
+from unikat.spec.problems import all_problems
 from unikat.spec.trust import FOREIGN, Trust
 from unikat.spec.values import Table
 

@@ -14,10 +14,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from unikat.errors import SpecError, all_problems, brief, listed, suggest
+from unikat.errors import SpecError, brief, listed, suggest
 from unikat.files.toml import packaged_toml, read_toml
 from unikat.spec.option import Asked, Option
 from unikat.spec.paths import is_path
+from unikat.spec.problems import all_problems
 from unikat.spec.values import Language, Table
 
 Word = Annotated[str, Field(min_length=1, max_length=80)]

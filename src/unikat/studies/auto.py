@@ -23,8 +23,8 @@ from unikat._typing import Float64
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import MIN_KEPT, Plan, StopRule
 from unikat.inference.checkpoint import Checkpoint
+from unikat.inference.plan import MIN_KEPT, Plan, StopRule
 from unikat.inference.progress import SILENT, Watcher
 from unikat.models.auto import Auto, choosable
 from unikat.models.base import AnyModel

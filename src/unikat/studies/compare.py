@@ -16,10 +16,11 @@ from unikat.data.split import split
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, sample
+from unikat.inference.chains import sample
 from unikat.inference.diagnostics import Sampled
 from unikat.inference.draws import Draws, Observer
 from unikat.inference.identity import check_distinct, digest
+from unikat.inference.plan import Plan
 from unikat.inference.progress import SILENT, Watcher
 from unikat.inference.restored import check_states
 from unikat.models.auto import Auto

@@ -11,8 +11,8 @@ from pathlib import Path
 from unikat.classics.formulas import FORMULAS, Formula
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan
 from unikat.inference.identity import check_distinct
+from unikat.inference.plan import Plan
 from unikat.inference.processes import available_cores
 from unikat.inference.progress import SILENT, Countdown, TimeLeft, Watcher
 from unikat.inference.tasks import run_tasks

@@ -8,8 +8,9 @@ from typing import Any
 
 from unikat.data.table import CellTable
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, sample
+from unikat.inference.chains import sample
 from unikat.inference.draws import Draws
+from unikat.inference.plan import Plan
 from unikat.inference.progress import Watcher
 from unikat.models.auto import Auto
 from unikat.models.base import Start

@@ -7,9 +7,10 @@ from typing import Any
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, shown
-from unikat.inference.chains import Plan, sample
+from unikat.inference.chains import sample
 from unikat.inference.checkpoint import Checkpoint
 from unikat.inference.draws import Draws, Observer
+from unikat.inference.plan import Plan
 from unikat.models.base import AnyModel
 from unikat.models.calibrated import Calibrated
 from unikat.models.named import model_of

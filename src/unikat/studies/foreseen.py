@@ -16,9 +16,9 @@ import numpy as np
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.inference.backends import Workers, local_workers
-from unikat.inference.chains import Plan
 from unikat.inference.diagnostics import ENDS
 from unikat.inference.draws import Observer
+from unikat.inference.plan import Plan
 from unikat.inference.processes import available_cores
 from unikat.inference.trial import GUESSED, Course, Pace, course, try_out
 from unikat.models.auto import Auto, choosable

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from unikat.inference.chains import Plan
+    from unikat.inference.plan import Plan
     from unikat.studies.designs import Sample
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from unikat.inference.chains import StopRule
+from unikat.inference.plan import StopRule
 from unikat.inference.progress import MOST_TIMES, Countdown, ProgressEvent, Watcher, work_needed
 from unikat.risk.estimate import interval_of
 

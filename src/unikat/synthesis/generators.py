@@ -21,7 +21,8 @@ from unikat.data.patterns import distinct, is_in
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, UnikatError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan
 from unikat.models.base import AnyModel
 from unikat.models.named import build_model
 from unikat.spec.evaluation import COMPARATORS, SECOND_SAMPLE

@@ -19,7 +19,7 @@ from statistical.test_nested import ROLES, RULED, SMALL, TIES
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.households.composition import levels_of
 from unikat.models.households.nested import NestedHouseholds

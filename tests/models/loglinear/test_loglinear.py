@@ -15,7 +15,7 @@ from models.loglinear.test_selection import table_of_two_pairs
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.models.loglinear import conditional as loglinear
 from unikat.models.loglinear.conditional import LogLinear

@@ -14,7 +14,7 @@ import pytest
 from report.estimates import NAMES, estimate, provenance, spec, table, write
 from unikat.errors import OutputError
 from unikat.files import writing as files
-from unikat.jobs.job import write_page
+from unikat.jobs.outcome import write_page
 from unikat.report.facts.breakdown import FEWEST_RECORDS
 from unikat.report.facts.result import SCHEMA
 from unikat.report.folders.assessment import FILES, load

@@ -18,7 +18,7 @@ from report.estimates import provenance, summary, table
 from report.pages.test_assessment import Page
 from unikat.errors import SpecError
 from unikat.jobs.compare import Comparison as CompareAnswer
-from unikat.jobs.job import check_folder
+from unikat.jobs.outcome import check_folder
 from unikat.models.base import Model
 from unikat.models.named import Named
 from unikat.report.facts.comparison import ComparisonSummary, comparison_facts

@@ -16,7 +16,7 @@ import pytest
 from models.any_facts import AnyFacts
 from report.estimates import estimate, provenance, spec, summarise, write
 from unikat.cli._output import show
-from unikat.jobs.job import write_page
+from unikat.jobs.outcome import write_page
 from unikat.report.facts.result import Result
 from unikat.report.folders.assessment import load
 from unikat.report.pages import fitted

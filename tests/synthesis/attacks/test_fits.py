@@ -7,7 +7,7 @@ import pytest
 
 from unikat import CellTable, Key, LatentClass
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule
+from unikat.inference.plan import Plan, StopRule
 from unikat.studies.auto import Execution
 from unikat.synthesis.attacks import fits
 from unikat.synthesis.attacks.fits import AIM, appended, draws_needed

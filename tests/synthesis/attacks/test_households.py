@@ -15,7 +15,8 @@ from statistical.test_nested import with_roles
 from unikat import CellTable, Key
 from unikat.data.households import HouseholdLayout
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.households.nested import NestedHouseholds
 from unikat.synthesis.attacks.households import (
     Generator,

@@ -13,7 +13,8 @@ from synthesis.attacks.test_model_free import files_of
 from unikat import CellTable, Key, LatentClass
 from unikat._typing import Float64, Int32
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.models.base import Stream
 from unikat.report.text.attack import bound_said
 from unikat.studies.auto import Execution

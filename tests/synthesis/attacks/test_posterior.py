@@ -16,7 +16,8 @@ from unikat import HDP, CellTable, Key, LatentClass, Zeros
 from unikat.data.margins import read_margin
 from unikat.errors import DataError, SpecError
 from unikat.inference.backends import Workers
-from unikat.inference.chains import Plan, StopRule, sample
+from unikat.inference.chains import sample
+from unikat.inference.plan import Plan, StopRule
 from unikat.kernels import neighbours as kernels
 from unikat.models.base import Stream
 from unikat.studies.auto import Execution

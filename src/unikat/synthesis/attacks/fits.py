@@ -17,8 +17,9 @@ import numpy as np
 
 from unikat._typing import Float64
 from unikat.data.table import CellTable
-from unikat.inference.chains import MIN_KEPT, Plan, sample
+from unikat.inference.chains import sample
 from unikat.inference.draws import Draws
+from unikat.inference.plan import MIN_KEPT, Plan
 from unikat.models.base import AnyModel, Start
 from unikat.synthesis.attacks.posterior import (
     MOST_ERROR,

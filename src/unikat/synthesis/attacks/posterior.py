@@ -33,8 +33,8 @@ import numpy as np
 
 from unikat._typing import Bool, Float32, Float64, Int32, Int64
 from unikat.data.table import CellTable
-from unikat.inference.chains import Plan
 from unikat.inference.draws import Observer
+from unikat.inference.plan import Plan
 from unikat.inference.progress import Watcher
 from unikat.models.base import AnyModel, Stream
 from unikat.studies.auto import Execution
