@@ -11,13 +11,7 @@ from unikat.errors import SpecError
 
 
 def check_seed(seed: int) -> int:
-    """Return the seed if it is a whole number that is not negative.
-
-    Raises
-    ------
-    SpecError
-        If it is anything else: a run must be repeatable, so it has no default from the clock.
-    """
+    """Return the seed if it is a whole number that is not negative."""
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise SpecError(f"seed must be a whole number, 0 or above, not {seed!r}.")
     return int(seed)

@@ -59,11 +59,6 @@ def say(text: str = "") -> None:
     """Print to standard output; a reader that is gone is no reason to fail.
 
     What a terminal would obey is printed as escapes, which JSON reads as the same text.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written to, as a file on a full disk.
     """
     try:
         with quietly_closed():

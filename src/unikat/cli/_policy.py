@@ -25,13 +25,7 @@ def asked(question: Mapping[str, Any]) -> Any:
 
 
 def answered(given: Mapping[str, Any], ask: bool) -> str:
-    """Fill a template in by answers; those that are not given are asked for, or refused.
-
-    Raises
-    ------
-    SpecError
-        If an answer is missing and none is asked for, or answers contradict each other.
-    """
+    """Fill a template in by answers; those that are not given are asked for, or refused."""
     from unikat.language.keys import split_keys
     from unikat.spec.policy import Answers
 

@@ -40,13 +40,7 @@ def open_dataset(dataset: ds.Dataset) -> StreamSource:
 
 
 def open_arrow(path: Path) -> TableSource:
-    """Open an Arrow file, mapped where it is not compressed.
-
-    Raises
-    ------
-    DataError
-        If it is damaged.
-    """
+    """Open an Arrow file, mapped where it is not compressed."""
     import pyarrow as pa
 
     try:
@@ -60,13 +54,7 @@ def open_arrow(path: Path) -> TableSource:
 
 
 def open_arrow_folder(parts: Parts) -> StreamSource:
-    """Open Arrow files (IPC, Feather) as one, mapped and not read into memory as a whole.
-
-    Raises
-    ------
-    DataError
-        If a file is damaged, or the columns or their types differ.
-    """
+    """Open Arrow files (IPC, Feather) as one, mapped and not read into memory as a whole."""
     import pyarrow as pa
 
     schemas = []
@@ -106,13 +94,7 @@ def _damaged(name: str) -> DataError:
 
 
 def open_parquet(path: Path) -> RelationSource:
-    """Open a Parquet file.
-
-    Raises
-    ------
-    DataError
-        If it is damaged.
-    """
+    """Open a Parquet file."""
     return _parquet(brief(path.name), [Part(path, ())], ())
 
 
@@ -121,16 +103,6 @@ def open_parquet_folder(parts: Parts) -> RelationSource:
 
     DuckDB would read every column in the type of the first file (2.5 as 2), and match names
     without regard to case.
-
-    Parameters
-    ----------
-    parts
-        Where they are.
-
-    Raises
-    ------
-    DataError
-        If a file is damaged, or the columns or their types differ.
     """
     schemas = list(map(parquet_schema, parts.paths, parts.labels()))
     check_alike(parts, [schema.names for schema in schemas])
@@ -214,13 +186,7 @@ def _parquet(name: str, parts: Sequence[Part], made: Sequence[str]) -> RelationS
 
 
 def parquet_schema(path: Path, name: str) -> pa.Schema:
-    """Columns of a Parquet file, which messages call `name`, and their types.
-
-    Raises
-    ------
-    DataError
-        If it is none.
-    """
+    """Columns of a Parquet file, which messages call `name`, and their types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

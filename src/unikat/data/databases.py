@@ -320,13 +320,7 @@ def _answer(
 
 
 def attach_read_only(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """Attach a DuckDB file as ``original``.
-
-    Raises
-    ------
-    DataError
-        If it is in use, damaged, or of another version.
-    """
+    """Attach a DuckDB file as ``original``."""
     import duckdb
 
     try:

@@ -330,11 +330,6 @@ def look(source: Any, **reading: Any) -> FirstLook:
     **reading
         Format, delimiter, encoding, sheet and table, as `read` takes them.
 
-    Raises
-    ------
-    DataError, SpecError
-        If the file cannot be read as asked.
-
     Examples
     --------
     >>> import pandas as pd

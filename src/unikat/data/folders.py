@@ -62,20 +62,6 @@ def find_parts(path: Path, kind: str | None, *, is_folder: bool) -> Parts:
 
     Hidden files and folders are left out, and those whose names begin with an underscore
     (``_SUCCESS``, ``_temporary``).
-
-    Parameters
-    ----------
-    path
-        The folder or pattern.
-    kind
-        Format that the user names.
-    is_folder
-        Else it is a pattern.
-
-    Raises
-    ------
-    DataError
-        If there are no files, files of several formats, or folders that do not fit together.
     """
     if is_folder:
         name, root, found = f"The folder {brief(path.name)}", path, sorted(_below(path))
@@ -207,15 +193,7 @@ def folder_keys(keys: Sequence[str]) -> str:
 
 
 def check_alike(parts: Parts, columns: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Columns of all files together; refuse those that differ (DataError).
-
-    Parameters
-    ----------
-    parts
-        The files.
-    columns
-        Of each.
-    """
+    """Columns of all files together; refuse those that differ (DataError)."""
     first, labels = columns[0], parts.labels()
     for label, found in zip(labels, columns, strict=True):
         check_columns(found, label)
@@ -248,15 +226,7 @@ def check_alike(parts: Parts, columns: Sequence[Sequence[str]]) -> tuple[str, ..
 
 
 def check_types(parts: Parts, schemas: Sequence[pa.Schema]) -> None:
-    """Refuse columns that are not of one type in all files (DataError).
-
-    Parameters
-    ----------
-    parts
-        The files.
-    schemas
-        Of each, with the same columns.
-    """
+    """Refuse columns that are not of one type in all files (DataError)."""
     labels = parts.labels()
     for label, schema in zip(labels, schemas, strict=True):
         for field in schemas[0]:

@@ -152,13 +152,7 @@ def check_packed(path: Path, name: str) -> None:
 
 
 def what_is(path: Path) -> Literal["file", "folder"] | None:
-    """Tell what a path leads to, None if to nothing.
-
-    Raises
-    ------
-    DataError
-        If the name is none that a file may have, or a folder on the way may not be entered.
-    """
+    """Tell what a path leads to, None if to nothing."""
     if has_surrogates(str(path.absolute())):
         raise DataError(
             f"The path {brief(str(path))} is not UTF-8 text; rename the file or the folder."

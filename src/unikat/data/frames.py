@@ -92,11 +92,6 @@ def with_column(data: Any, name: str, values: Any) -> tuple[Any, str]:
     tuple
         The frame, and the name of the column.
 
-    Raises
-    ------
-    SpecError
-        If there are not as many values as rows, or nothing can be added to the data.
-
     Examples
     --------
     >>> import pandas as pd
@@ -150,13 +145,7 @@ def _by_index(data: Any, name: str, values: Any) -> Any:
 
 
 def matrix_of(data: Any) -> AnyArray:
-    """Return codes as a matrix (n_records, n_keys) of whole numbers; what is masked becomes -1.
-
-    Raises
-    ------
-    DataError
-        If they are no such matrix, or a code is below -1.
-    """
+    """Return codes as a matrix (n_records, n_keys) of whole numbers; what is masked becomes -1."""
     try:
         codes = np.ma.asanyarray(data) if np.ma.isMaskedArray(data) else np.asarray(data)
     except ValueError:
@@ -182,11 +171,6 @@ def frame_of_codes(data: AnyArray, keys: str | Sequence[str]) -> pa.Table:
         (n_records, n_keys) whole numbers, -1 where missing.
     keys
         The key of each column, as `read` takes keys.
-
-    Raises
-    ------
-    DataError
-        If the matrix has another shape, or holds anything else.
     """
     import pyarrow as pa
 

@@ -47,11 +47,6 @@ class Grouping:
         Name of the persons' key that says what each is in the household; None if none does.
     drop_headless
         Leave households with no head or several out, and do not refuse them.
-
-    Raises
-    ------
-    SpecError
-        If a key is named as both.
     """
 
     household_keys: tuple[str, ...] = ()
@@ -93,11 +88,6 @@ class HouseholdSample(NamedTuple):
             What they are, in the plural.
         name
             What messages call the file.
-
-        Raises
-        ------
-        DataError
-            If members of a household differ.
         """
         # A row that was left out is a household by itself, behind the others.
         left_out = self.table.n_records + np.arange(len(self.of_record))
@@ -119,11 +109,6 @@ def numbered_households(
         Columns that together identify a household.
     missing_values
         Values that mean missing: by column, or for all.
-
-    Raises
-    ------
-    DataError
-        If a person has no household.
     """
     together = np.zeros(microdata.n_records, np.int64)
     for column in columns:
@@ -151,11 +136,6 @@ def numbered_in_both(
     -------
     tuple
         The number of each record of either file; a missing value of ours is a value.
-
-    Raises
-    ------
-    DataError
-        If a column is not there, or a value of theirs is missing.
     """
     n = ours.n_records
     together = np.zeros(n + theirs.n_records, np.int64)
@@ -191,11 +171,6 @@ def joined_keys(
     -------
     tuple
         The keys, and their codes (n_households, n_keys).
-
-    Raises
-    ------
-    DataError
-        If a household occurs twice in the file of households, or a person's is not in it.
     """
     mine, theirs = numbered_in_both(persons, households, columns, "household")
     order = np.argsort(theirs, kind="stable")
@@ -372,11 +347,6 @@ def without_households(
     """Leave households out, (n_households,) True; the others are numbered anew.
 
     `why` says what is wrong with all of them, if none is left, and what to do.
-
-    Raises
-    ------
-    DataError
-        If none is left.
     """
     if not left_out.any():
         return sample

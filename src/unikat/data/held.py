@@ -83,11 +83,6 @@ def hold(
     **reading
         Format, delimiter, encoding, sheet and table, as `read` takes them.
 
-    Raises
-    ------
-    DataError, SpecError
-        If the file cannot be read as asked, or has no such column.
-
     Examples
     --------
     >>> import pandas as pd
@@ -112,22 +107,7 @@ def hold(
 
 
 def hold_table(address: str, seen: Profile, **reading: Any) -> Held:
-    """Hold all columns of a table of a database: its rows have no order, so they are read together.
-
-    Parameters
-    ----------
-    address, **reading
-        Of the database, and its table.
-    seen
-        What its columns are like.
-
-    Raises
-    ------
-    SpecError
-        If it has more than `MOST_VALUES`.
-    DataError
-        As of `hold`.
-    """
+    """Hold all columns of a table of a database; its rows have no order, so all are read."""
     n_values = seen.n_records * len(seen.columns)
     if n_values > MOST_VALUES:
         raise SpecError(

@@ -99,11 +99,6 @@ def read_margin(source: Any, keys: Sequence[Key], **reading: Any) -> Margin:
 def margin_of(table: CellTable, names: Sequence[str]) -> Margin:
     """Count the records of a table, which is a population, over some of its keys.
 
-    Raises
-    ------
-    SpecError
-        If a name is no key, or there are too many margin cells.
-
     Examples
     --------
     >>> keys = [Key.of_size("SEX", 2), Key.of_size("AGE", 3)]

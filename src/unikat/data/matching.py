@@ -20,23 +20,11 @@ def codes_among(ours: Key, theirs: Key, what: str, whose: str) -> Int32:
 
     Texts that mean the same number are the same level (1 and 1.0), unless several do.
 
-    Parameters
-    ----------
-    ours, theirs
-        The same key in two files.
-    what, whose
-        What messages call their file, and ours.
-
     Returns
     -------
     Int32
         (n_levels + 1,): for each of their levels its code, `UNKNOWN` where we have none; and -1,
         the code of a missing key, in the last place.
-
-    Raises
-    ------
-    SpecError
-        If the key is grouped by quantiles, which are not the same in both files.
 
     Examples
     --------

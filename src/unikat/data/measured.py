@@ -47,13 +47,7 @@ class Measured:
         codebook: str | PathLike[str] | Mapping[str, Any] | None = None,
         missing_values: tuple[object, ...] = (),
     ) -> Measured:
-        """Read a column; codes that mean missing are no numbers.
-
-        Raises
-        ------
-        DataError
-            If there is no such column, or it holds no numbers.
-        """
+        """Read a column; codes that mean missing are no numbers."""
         with microdata.attached(name) as connection:
             (type_name,) = describe(connection)[:1]
             if not may_hold_numbers(type_name):

@@ -79,15 +79,7 @@ class NoSuchTableError(SpecError):
 def choose_table(
     names: Sequence[str], wanted: str | None, *, what: Literal["sheet", "table"], file: str
 ) -> str:
-    """Return the sheet or table that is meant: the one that is named, or the only one.
-
-    Raises
-    ------
-    DataError
-        If the file holds nothing, or several and none is named.
-    SpecError
-        If it does not hold what is named.
-    """
+    """Return the sheet or table that is meant: the one that is named, or the only one."""
     if wanted is not None and wanted in names:
         return wanted
     if not names:

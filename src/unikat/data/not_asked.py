@@ -59,13 +59,6 @@ class Counted(NamedTuple):
 def telling_levels(keys: Sequence[Counted], n_records: int, n_with: int) -> tuple[Bool, ...]:
     """Find the levels of other keys of which nearly all records have a code.
 
-    Parameters
-    ----------
-    keys
-        The other keys.
-    n_records, n_with
-        All records, and those with the code.
-
     Returns
     -------
     tuple
@@ -101,13 +94,6 @@ def telling_levels(keys: Sequence[Counted], n_records: int, n_with: int) -> tupl
 
 def is_group(n_records: int, n_with: int, n_inside: int, n_inside_with: int) -> bool:
     """Whether a group has a code, up to few, and most of those who have it are in the group.
-
-    Parameters
-    ----------
-    n_records, n_with
-        All records, and those with the code.
-    n_inside, n_inside_with
-        The same of the group.
 
     Examples
     --------

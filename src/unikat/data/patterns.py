@@ -306,11 +306,6 @@ def listed_completions(cells: Int32, n_levels: Sequence[int]) -> tuple[Int32, In
     completed, owner
         (n_completed, n_keys) cells, and the row of `cells` each belongs to.
 
-    Raises
-    ------
-    SpecError
-        If there would be too many.
-
     Examples
     --------
     >>> listed_completions(np.array([[0, 1], [1, -1]], np.int32), (2, 2))[0].tolist()

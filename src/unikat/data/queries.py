@@ -64,11 +64,6 @@ _VOCABULARY = frozenset(
 def relation_of(query: str) -> str:
     r"""Return the SQL relation of a query, which only reads.
 
-    Raises
-    ------
-    DataError
-        If it is not one SELECT, writes, or calls what reads files or reaches other servers.
-
     Examples
     --------
     >>> relation_of("SELECT age FROM persons; -- mine")
@@ -230,15 +225,7 @@ def without_values(error: Exception | str, asked: str) -> str:
 
 
 def failing_column(names: Sequence[str], run: Callable[[str], Any]) -> str:
-    """Return ``column 'age': `` for the first column that cannot be computed by itself.
-
-    Parameters
-    ----------
-    names
-        Columns of the query.
-    run
-        Computes one, or raises.
-    """
+    """Return ``column 'age': `` for the first column that cannot be computed by itself."""
     for name in names:
         try:
             run(name)

@@ -21,13 +21,7 @@ _REMEDY = "write the data frame again with saveRDS, or as CSV."
 
 
 def open_r(path: Path, table: str | None, memory_limit: str) -> TableSource:
-    """Open a data frame of an ``.rds`` or ``.RData`` file; factors keep the order of their levels.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, or needs more memory than the limit.
-    """
+    """Open a data frame of an ``.rds`` or ``.RData`` file; factors keep the order of levels."""
     import pyarrow as pa
 
     if find_spec("pyreadr") is None:

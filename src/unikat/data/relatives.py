@@ -36,13 +36,7 @@ class Relative:
 
     @classmethod
     def of(cls, text: str, roles: Sequence[str]) -> Relative:
-        """Read a name such as `head.AGE`.
-
-        Raises
-        ------
-        SpecError
-            If it is no such name, or there is no such role.
-        """
+        """Read a name such as `head.AGE`."""
         role, point, key = text.partition(".")
         if not point or not role or not key:
             raise SpecError(
@@ -80,11 +74,6 @@ def with_relatives(
         (n_records,) by role: who has it.
     n_keys
         See `table`.
-
-    Raises
-    ------
-    SpecError
-        If nobody in the file has a role.
     """
     assert table.households is not None
     names = [key.name for key in table.keys]

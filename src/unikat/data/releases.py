@@ -54,11 +54,6 @@ def linked(
         Number of the person of each record of either file, at most once in each. None: nobody
         knows, and both files have the same persons.
 
-    Raises
-    ------
-    DataError
-        If nobody knows who is who, and the files cannot have the same persons with the same values.
-
     Examples
     --------
     >>> ours, theirs = np.array([[0], [1], [1]]), np.array([[1], [0], [1]])

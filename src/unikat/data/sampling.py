@@ -80,11 +80,6 @@ def sampling_from(
         Weight or inclusion probability of each unit.
     name
         What messages call the data.
-
-    Raises
-    ------
-    DataError
-        As `make_sampling`.
     """
     if design.stratum_sizes is not None:
         assert strata is not None
@@ -114,18 +109,6 @@ def make_households(
 
     Several columns identify a household together. A record of which one is missing is a household
     of its own.
-
-    Parameters
-    ----------
-    connection, design, columns, name
-        As for `make_sampling`.
-    missing_values
-        Values that mean missing, by column.
-
-    Raises
-    ------
-    DataError
-        If all records would be of one household.
     """
     if not design.household:
         return None
@@ -183,13 +166,7 @@ def numbers_of(
     name: str,
     decimal: str | None = None,
 ) -> Float64:
-    """Read a column of positive numbers, one for each record, from the view ``source``.
-
-    Raises
-    ------
-    DataError
-        If a value is missing, no number, not finite, or not above 0.
-    """
+    """Read a column of positive numbers, one for each record, from the view ``source``."""
     kind = connection.execute(f"DESCRIBE SELECT {column} FROM source").fetchall()[0][1]
     is_text = kind == "VARCHAR" or kind.startswith("ENUM")
     text = f"({column})::VARCHAR"

@@ -103,11 +103,6 @@ class Source(ABC):
         The files it is made of; what they look like now is remembered.
     format
         Of the files, as `read` names it; else what kind of data it is.
-
-    Raises
-    ------
-    DataError
-        If columns have no names of their own.
     """
 
     decimal: str | None = None

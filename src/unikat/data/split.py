@@ -35,11 +35,6 @@ def split(table: CellTable, fraction: float, seed: int) -> tuple[CellTable, Cell
     -------
     kept, left_out
         Tables of the two parts, with the population size of the whole.
-
-    Raises
-    ------
-    SpecError
-        If the fraction or the seed is out of range, or there is one record or one household only.
     """
     if not 0.0 < fraction < 1.0:
         raise SpecError(f"held_out is {fraction!r}; it must be above 0 and below 1, such as 0.2.")

@@ -98,13 +98,7 @@ class Structure:
 
     @classmethod
     def of(cls, key: Key) -> Structure:
-        """Find the kind of a key's levels.
-
-        Raises
-        ------
-        SpecError, DataError
-            If the user says a kind that the levels contradict, or a tree lacks levels.
-        """
+        """Find the kind of a key's levels."""
         if key.told:
             return _told(key)
         kind, why = _plainly(key)

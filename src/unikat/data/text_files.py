@@ -195,17 +195,6 @@ def open_text(
 ) -> TextSource:
     """Open a text file, or those of a folder.
 
-    Parameters
-    ----------
-    path
-        The file.
-    parts
-        In place of the file: several.
-    format
-        ``"csv"`` or ``"tsv"``.
-    delimiter, encoding
-        As of `unikat.data.read`.
-
     Raises
     ------
     DataError

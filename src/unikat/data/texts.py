@@ -23,24 +23,7 @@ _POINT = r"[0-9]\.|\.[0-9]"
 def check_texts(
     counts: Mapping[object, int], declared: Set[str], missing: Set[str], *, where: str, name: str
 ) -> None:
-    """Refuse texts that are no level of their own by the look of them, unless declared.
-
-    Parameters
-    ----------
-    counts
-        Records of each value.
-    declared
-        Levels, and codes that have a label.
-    missing
-        Codes that mean missing.
-    where, name
-        Of the key, for messages.
-
-    Raises
-    ------
-    DataError
-        If there are such texts.
-    """
+    """Refuse texts that are no level of their own by the look of them, unless declared."""
     texts = {str(value): n for value, n in counts.items() if str(value) not in declared}
     tokens = sorted(texts.keys() & _MISSING_TOKENS)
     if tokens:

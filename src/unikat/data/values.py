@@ -63,13 +63,7 @@ class LevelValues:
     """Letters such as ``.a`` of the same records, where there are some."""
 
     def write(self, codes: Int32, rng: np.random.Generator) -> pa.Array:
-        """Return a column of these codes, -1 being missing, in the type of the source.
-
-        Raises
-        ------
-        DataError
-            If a level that no record has cannot be written in the column's type.
-        """
+        """Return a column of these codes, -1 being missing, in the type of the source."""
         import pyarrow as pa
 
         codes = codes.astype(np.int32)

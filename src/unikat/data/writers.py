@@ -78,11 +78,6 @@ def write_records(
         since only a record that is held back may have them.
     titles
         Labels of columns that the source does not have, in statistical files.
-
-    Raises
-    ------
-    DataError
-        If the input's encoding has no way to write a value.
     """
     if isinstance(source, TextSource):
         _write_csv(path, table, source)
@@ -103,11 +98,6 @@ def write_new(path: Path, table: pa.Table, titles: Mapping[str, str]) -> None:
         Where, and what.
     titles
         Labels of the columns, in files of Stata and SPSS.
-
-    Raises
-    ------
-    OutputError, SpecError
-        If the ending names none of these formats, or the library that writes it is not there.
     """
     import pyarrow.csv
 

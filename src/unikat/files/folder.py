@@ -59,13 +59,7 @@ def owned(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) -> It
 
 
 def check_free(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) -> None:
-    """Refuse what `owned` would refuse, and leave the folder as it is: not made, not locked.
-
-    Raises
-    ------
-    OutputError
-        As `owned`.
-    """
+    """Refuse what `owned` would refuse, and leave the folder as it is: not made, not locked."""
     keep_inputs([folder / name for name in names], inputs)
     refuse_links(folder, names)
     refuse_other(folder)
@@ -80,13 +74,7 @@ def check_free(folder: Path, names: Sequence[str], inputs: Sequence[Path] = ()) 
 
 
 def refuse_other(folder: Path) -> None:
-    """Refuse what is no folder and cannot become one.
-
-    Raises
-    ------
-    OutputError
-        If it is a file, has a name that no folder can have, or looks like an address.
-    """
+    """Refuse what is no folder and cannot become one."""
     try:
         there = folder.exists()
     except (OSError, ValueError) as error:
@@ -105,11 +93,6 @@ def refuse_links(folder: Path, names: Iterable[str]) -> None:
 
     A folder of results may come from somebody else. unikat makes no links, and what it writes or
     deletes there would be written or deleted elsewhere.
-
-    Raises
-    ------
-    OutputError
-        If one of the names is such a thing, or a folder that holds one, however deep.
     """
     for name in (MARK, *names):
         path = folder / name
@@ -151,11 +134,6 @@ def locked(folder: Path) -> Iterator[None]:
 
     A folder that was made and in which nothing is kept is removed again. Within one thread a lock
     may be taken again.
-
-    Raises
-    ------
-    OutputError
-        If another run writes there, or the folder cannot be written to.
     """
     refuse_other(folder)
     place = os.path.realpath(folder)
@@ -189,13 +167,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked_file(path: Path) -> Iterator[None]:
-    """Be the only run that writes a file, whose folder exists.
-
-    Raises
-    ------
-    OutputError
-        If another run writes it.
-    """
+    """Be the only run that writes a file, whose folder exists."""
     mark = hashlib.sha256(path.name.encode(errors="surrogatepass")).hexdigest()[:16]
     lock = path.absolute().parent / f"{MARK}-{mark}"
     try:
@@ -214,13 +186,7 @@ def locked_file(path: Path) -> Iterator[None]:
 
 
 def claim(folder: Path, names: Iterable[str]) -> None:
-    """Note that names of a folder that is locked are ours from now on.
-
-    Raises
-    ------
-    OutputError
-        If there is something of one of these names that unikat did not write.
-    """
+    """Note that names of a folder that is locked are ours from now on."""
     new = _new(folder, names)
     if not new:
         return
@@ -273,22 +239,7 @@ def _is_name(text: str) -> bool:
 
 
 def keep_inputs(outputs: Collection[Path], inputs: Collection[Path]) -> None:
-    """Refuse to write over what is read, whatever path leads there.
-
-    Parameters
-    ----------
-    outputs
-        Files that may be written.
-    inputs
-        Files, folders and patterns that are read.
-
-    Raises
-    ------
-    OutputError
-        With the input that would change.
-    SpecError
-        If a name cannot be written down.
-    """
+    """Refuse to write over what is read, whatever path leads there."""
     for path in (*outputs, *inputs):
         try:
             str(path).encode()

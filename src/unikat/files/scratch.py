@@ -34,13 +34,7 @@ class Scratch:
     """A temporary folder; made when this is."""
 
     def __init__(self, root: Path | None = None) -> None:
-        """Make it in a folder, by default where TMPDIR says.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be made.
-        """
+        """Make it in a folder, by default where TMPDIR says."""
         root = temporary_root() if root is None else root
         if (os.getpid(), root) not in _swept:
             _swept.add((os.getpid(), root))
@@ -77,13 +71,7 @@ def private(path: Path) -> Path:
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a temporary folder, and delete it at the end.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be made.
-    """
+    """Make a temporary folder, and delete it at the end."""
     scratch = Scratch()
     try:
         yield scratch.path

@@ -18,13 +18,7 @@ LONGEST = 100_000_000
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read or is not TOML.
-    """
+    """Read a TOML file."""
     return toml_of(read_bytes(path, pipes=True), os.fspath(path))
 
 
@@ -131,11 +125,6 @@ def write_toml(values: Mapping[str, Any]) -> str:
     ----------
     values
         Strings, booleans, numbers, dates, lists and mappings with text keys. None is not TOML.
-
-    Raises
-    ------
-    SpecError
-        If a value has no form in TOML.
     """
     try:
         text = tomli_w.dumps(values)

@@ -25,11 +25,6 @@ def make_folder(folder: Path) -> bool:
     -------
     bool
         Whether it was made.
-
-    Raises
-    ------
-    OutputError
-        If it is not a folder or cannot be written to.
     """
     refuse_other(folder)
     try:

@@ -85,11 +85,6 @@ def save(path: Path, run: Mapping[str, str], content: Mapping[str, Any]) -> None
         What identifies the run; compared when the checkpoint is read.
     content
         Numbers, strings, arrays, and lists, string-keyed dicts and NamedTuples of these.
-
-    Raises
-    ------
-    OutputError
-        When it cannot be written.
     """
     arrays: list[AnyArray] = []
     encoded = {"schema": SCHEMA, "run": dict(run), "content": _encode(dict(content), arrays)}
@@ -116,13 +111,7 @@ def _make_private(folder: Path) -> None:
 
 
 def load(path: Path, run: Mapping[str, str]) -> dict[str, Any] | None:
-    """Read the content of a checkpoint; None if there is no file.
-
-    Raises
-    ------
-    OutputError
-        When it cannot be read, is damaged, or belongs to another run.
-    """
+    """Read the content of a checkpoint; None if there is no file."""
     try:
         file = path.open("rb")
     except FileNotFoundError:

@@ -294,13 +294,7 @@ def executor_for_run(name: str, n_workers: int | None) -> Iterator[None]:
 
 
 def executor_of_run() -> Cluster | None:
-    """Return the executor of the run that goes on here; None: local processes.
-
-    Raises
-    ------
-    SpecError
-        If its package is not installed, or it cannot be started or reached.
-    """
+    """Return the executor of the run that goes on here; None: local processes."""
     asked = _asked.get()
     return None if asked is None else asked.cluster()
 

@@ -41,18 +41,7 @@ def digest(value: Any) -> str:
 
 
 def check_distinct(models: Iterable[tuple[str, AnyModel]]) -> None:
-    """Refuse models of which two are the same.
-
-    Parameters
-    ----------
-    models
-        Label and model of each.
-
-    Raises
-    ------
-    SpecError
-        If two are the same, whatever their labels.
-    """
+    """Refuse models of which two are the same."""
     labels: dict[str, str] = {}
     for label, model in models:
         key = digest(model)

@@ -66,11 +66,6 @@ class WorkerPool:
         Names of modules to import once, before the workers start, who inherit them.
     imports_main
         Whether the workers import the user's script, because what they are sent is defined there.
-
-    Raises
-    ------
-    UnikatError
-        If the system does not allow so many open files.
     """
 
     def __init__(

@@ -62,13 +62,6 @@ class AbandonedError(Exception):
 def run_segment(segment: Segment, stopped: Callable[[], bool] | None = None) -> SegmentResult:
     """Run a segment; a pure function of the segment.
 
-    Parameters
-    ----------
-    segment
-        Must carry its job.
-    stopped
-        Asked between sweeps.
-
     Raises
     ------
     AbandonedError

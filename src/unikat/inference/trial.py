@@ -81,24 +81,10 @@ def try_out(
 ) -> Pace | None:
     """Make a few sweeps and measure them, or count where even a few would take long.
 
-    Parameters
-    ----------
-    model, table, observer
-        Of the fit.
-    n_threads
-        Threads of a chain.
-    seed
-        Of the run.
-
     Returns
     -------
     Pace or None
         None where already the layout takes longer than the trial may, as of models whose fit it is.
-
-    Raises
-    ------
-    SpecError
-        If the model refuses the table.
     """
     started = time.perf_counter()
     most = 0.0 if _COUNTED_ALONE.get() else TRIAL_SECONDS

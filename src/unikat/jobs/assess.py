@@ -220,13 +220,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: AssessmentSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read all that an assessment reads, and check all that can be checked before the first fit.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the data are wrong.
-    """
+    """Read all that an assessment reads, and check all that can be checked before the first fit."""
     model = build_model(spec.model.name, spec.model.options)
     if spec.registry is not None:
         check_registry(model)

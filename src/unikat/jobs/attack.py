@@ -312,13 +312,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: AttackSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read all files of an attack, and check all that can be checked before the first one.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the files are wrong.
-    """
+    """Read all files of an attack, and check all that can be checked before the first one."""
     if spec.external is not None:
         raise SpecError(
             "Linking with an external file fits no model, so a dry run has nothing to tell. Leave "
@@ -398,15 +392,7 @@ class _KnownRisk(NamedTuple):
 
 
 def _known_risk(folder: Path, keys: Sequence[str]) -> _KnownRisk:
-    """Read an assessment of the original.
-
-    Raises
-    ------
-    OutputError
-        If there is none, or a file was changed.
-    DataError
-        If it has other keys.
-    """
+    """Read an assessment of the original."""
     found = load(folder)
     assessed = [column_of(one) for one in found.spec.keys]
     if sorted(assessed) != sorted(keys):
@@ -490,13 +476,7 @@ class _Persons:
     def claims(
         self, job: Job[AttackSpec], known: _KnownRisk | None, schedule: Schedule
     ) -> tuple[Claims, bool, Fit | None]:
-        """Find τ of the synthetic files, whether all fits converged, and the original's fit.
-
-        Raises
-        ------
-        DataError
-            If the assessment is of another file.
-        """
+        """Find τ of the synthetic files, whether all fits converged, and the original's fit."""
         spec, files = self.spec, self.files
         original = self.sample(files.original, self.original)
         converged: list[bool] = []

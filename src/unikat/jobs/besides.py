@@ -53,11 +53,6 @@ class Besides:
             Of the assessment, and the folder in which its file has to lie.
         table
             The posterior, whose table it is done to.
-
-        Raises
-        ------
-        SpecError
-            If an option is wrong, or only a search could choose it.
         """
         given = {name: text.strip() for name, text in texts.items() if text.strip()}
         if strange := [name for name in given if name not in _KNOWN]:
@@ -153,12 +148,6 @@ class Besides:
         n_states: int | None,
         between: Callable[[], None] | None,
     ) -> tuple[CorrectMatches, float]:
-        """The risk of matches with the values that are shown, and the information lost.
-
-        Parameters
-        ----------
-        posterior, recoding, level, n_states, between
-            As of `release`.
-        """
+        """The risk of matches with the values that are shown, and the information lost."""
         releases, release = self.release(posterior, recoding, level, n_states, between)
         return releases.matches(release, n_states=n_states or N_STATES), release.lost

@@ -213,11 +213,6 @@ def check_protected(
         What it has written.
     columns
         Of the file; keys that are none of them were left out.
-
-    Raises
-    ------
-    DataError
-        If the protected file cannot be checked as it is.
     """
     assert job.folder is not None
     asked, original = job.spec, _single(job.spec)
@@ -265,13 +260,7 @@ def forget_check(folder: Path) -> None:
 
 
 def certified(spec: CheckSpec) -> Certified:
-    """Compare a file, and its policy and original where they are at hand, with a certificate.
-
-    Raises
-    ------
-    SpecError, DataError
-        If a file cannot be read, or is not the certified one to the last byte.
-    """
+    """Compare a file, and its policy and original where they are at hand, with a certificate."""
     assert spec.certificate is not None
     found = read_certificate(spec.certificate)
     if (path := _single(spec)) is None:
@@ -385,14 +374,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: CheckSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read the policy and the file, and check all that can be checked before a fit.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option, the policy or the file is wrong; a key of the policy is no column of the file,
-        for instance.
-    """
+    """Read the policy and the file, and check all that can be checked before a fit."""
     if spec.policy is None:
         raise SpecError(f"Only a check has a dry run; name its policy: {option('policy')}.")
     policy = Policy.of(spec.policy)

@@ -44,20 +44,7 @@ class ColumnsSeen:
 
 @interruptible
 def columns_seen(spec: ProtectionSpec, held: Held) -> ColumnsSeen:
-    """Tell the role of each column, and change its numbers as asked.
-
-    Parameters
-    ----------
-    spec
-        Keys, roles and methods.
-    held
-        All columns of the file.
-
-    Raises
-    ------
-    DataError, SpecError
-        As the protection itself.
-    """
+    """Tell the role of each column, and change its numbers as asked."""
     # The columns are here; how they were read is no matter any more.
     as_read = dict.fromkeys(("format", "delimiter", "encoding", "sheet", "table"))
     design = Design(without_population=True, household=spec.design.household)

@@ -50,22 +50,7 @@ class FileColumns:
     def of(
         cls, spec: ProtectionSpec, microdata: Microdata, every: CellTable, numeric: Sequence[str]
     ) -> FileColumns:
-        """Propose a role for each column; those that the user tells overrule.
-
-        Parameters
-        ----------
-        spec, microdata
-            What is asked for, and the rows.
-        every
-            The table of all of them.
-        numeric
-            Continuous variables that are to be changed.
-
-        Raises
-        ------
-        SpecError
-            If a column is not there, or is linked with no key.
-        """
+        """Propose a role for each column; those that the user tells overrule."""
         keys = [key.name for key in microdata.keys]
         design = design_roles(spec.design)
         for name in spec.columns:

@@ -170,13 +170,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read the data of a comparison, and check what is asked of them.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the data are wrong.
-    """
+    """Read the data of a comparison, and check what is asked of them."""
     named = compared_models(spec)
     settings = _settings(spec)
     return Loaded(named, settings, *read_sample(spec, inputs, watcher))

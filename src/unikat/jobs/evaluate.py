@@ -226,13 +226,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read the population of a study, and check what is asked of it.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the data are wrong.
-    """
+    """Read the population of a study, and check what is asked of it."""
     models, plan = models_by_label(spec.models), plan_of(spec.sampling)
     watcher.stage("Reading")
     population, handled, households = read_population(spec, inputs.data, watcher)
@@ -258,13 +252,7 @@ def load_and_check(spec: EvaluationSpec, inputs: Inputs, watcher: Watcher) -> Lo
 
 
 def read_files(spec: EvaluationSpec, path: Path, population: Population) -> list[ToldFile]:
-    """Read the synthetic records of other generators, with the options of the population.
-
-    Raises
-    ------
-    DataError, SpecError
-        If they cannot be read, lack a column or a key, or have a level that the population lacks.
-    """
+    """Read the synthetic records of other generators, with the options of the population."""
     data = spec.data.model_copy(update={"path": path, "database": None})
     microdata = open_data(data, spec.keys, UNKNOWN, constant_keys=True)
     keys = population.table.keys
@@ -284,13 +272,7 @@ def read_files(spec: EvaluationSpec, path: Path, population: Population) -> list
 
 
 def understood(spec: EvaluationSpec) -> str:
-    """Read the file of a specification as the run will, and say what it is as a population.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the run would refuse it.
-    """
+    """Read the file of a specification as the run will, and say what it is as a population."""
     population = read_population(spec).population
     table = population.table
     uniques = counted(int((table.counts == 1).sum()), "population unique")

@@ -107,11 +107,6 @@ class Exploration:
             Given what is done, and the share of it that is, where that is known.
         inside
             The folder of the workbench, in which the data have to lie; None: that of the run.
-
-        Raises
-        ------
-        OutputError, SpecError, DataError
-            As :func:`unikat.jobs.saved_states.posterior_of`; or if `protect` takes no such run.
         """
         loaded = results.load(folder)
         # Refused at once, and not after the file was read.
@@ -162,11 +157,6 @@ class Exploration:
             Of the key.
         kind
             How its levels are meant: `found`, or a kind as --levels takes it.
-
-        Raises
-        ------
-        SpecError
-            If there is no such key, or its levels cannot be of that kind.
         """
         self._check_key(name)
         return key_levels(self._before, name, kind)
@@ -215,12 +205,6 @@ class Exploration:
             Whose groups are told; empty: of none.
         besides
             What is sampled, suppressed and perturbed: options of `protect` by name.
-
-        Raises
-        ------
-        SpecError
-            If the target or an option has no known form, a step is none of the key's, or no key is
-            left.
         """
         aim = _target(target) if target.strip() else None
         recoding, also = self._recoding(steps), self._besides(besides)
@@ -353,11 +337,6 @@ class Exploration:
             Called before each look; what it raises ends the search.
         tell
             Told where the search stands.
-
-        Raises
-        ------
-        SpecError
-            If none does, or the target has no known form.
         """
         spec = _asked(self.folder, str(_target(target)), self.inside)
         aim = aim_of(spec, Scenarios(posterior=self.posterior, scenarios=(), level=self.level))

@@ -28,13 +28,7 @@ from unikat.spec.trust import Trust
 
 @interruptible
 def understood(spec: AssessmentSpec) -> tuple[str, ...]:
-    """Read all files of a specification as the run will, and return what it notes.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the run would refuse them.
-    """
+    """Read all files of a specification as the run will, and return what it notes."""
     notes: list[str] = []
     table = read_sample(spec, Inputs(), Watcher(note=notes.append)).table
     if spec.registry is not None:
@@ -100,11 +94,6 @@ class RunRows:
             List those that differ in this key; empty: in any.
         most
             Combinations that are listed.
-
-        Raises
-        ------
-        SpecError
-            If there is no such record or key, or units are households.
         """
         table, keys = self.table, [one.name for one in self.table.keys]
         if table.layout is not None:
@@ -151,11 +140,6 @@ def run_rows(folder: Path, inside: Path) -> RunRows:
         Of the assessment.
     inside
         The folder of the workbench, in which its file has to lie.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the file cannot be read, or its records are no longer those that were assessed.
     """
     spec = AssessmentSpec.read(folder / SPEC, Trust(inside=inside))
     microdata, table, handled, households = read_sample(spec, Inputs(), SILENT)

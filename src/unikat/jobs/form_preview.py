@@ -44,11 +44,6 @@ def groups(data: DataSpec, key: str, column: str, held: Held) -> Groups:
     held
         That column.
 
-    Raises
-    ------
-    DataError, SpecError
-        If the rule is wrong, or does not fit the column.
-
     Examples
     --------
     >>> import pandas as pd
@@ -84,13 +79,7 @@ class KeyCounts:
 
 @interruptible
 def coded_key(data: DataSpec, key: str, column: str, held: Held) -> CellTable:
-    """Tabulate one key alone, from which `key_table` makes that of any keys.
-
-    Raises
-    ------
-    DataError, SpecError
-        If its rule is wrong, or does not fit its column.
-    """
+    """Tabulate one key alone, from which `key_table` makes that of any keys."""
     return _tabulated(data, {key: column}, held, empty_rows=True)
 
 
@@ -113,11 +102,6 @@ def key_table(
         The table of each key alone (`coded_key`).
     held
         Gives the columns of all keys.
-
-    Raises
-    ------
-    DataError, SpecError
-        If a rule is wrong, or does not fit its column; if records have no key.
 
     Examples
     --------
@@ -192,11 +176,6 @@ def population_told(design: DesignSpec, held: Held) -> Told:
         With weights, inclusion probabilities, or strata and their sizes.
     held
         The columns that it names.
-
-    Raises
-    ------
-    DataError, SpecError
-        If it tells no size, or a column cannot be used so.
 
     Examples
     --------

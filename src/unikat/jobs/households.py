@@ -75,13 +75,6 @@ def read_households(
     -------
     tuple
         The rows, and the households.
-
-    Raises
-    ------
-    DataError
-        If the data cannot be read, or a household contradicts itself.
-    SpecError
-        If keys, rules or the population do not fit.
     """
     watcher.stage("Reading")
     asked = HouseholdsSpec() if spec.households is None else spec.households
@@ -311,13 +304,7 @@ class Sample(NamedTuple):
 
 
 def read_sample(spec: AssessmentSpec | ComparisonSpec, inputs: Inputs, watcher: Watcher) -> Sample:
-    """Read the persons, or the households, of a sample, and tell what was found in them.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the data cannot be read as asked, or a record breaks a rule and that stops the run.
-    """
+    """Read the persons, or the households, of a sample, and tell what was found in them."""
     if not spec.of_households:
         return Sample(*read_table(spec, design_of(spec), inputs, watcher), None)
     check_margins(spec)

@@ -47,13 +47,7 @@ UNKNOWN = Design(without_population=True)
 
 
 def design_of(spec: AssessmentSpec | ComparisonSpec) -> Design:
-    """Make the design that a specification names; margins may tell the population's size.
-
-    Raises
-    ------
-    SpecError
-        If it lacks something, or contradicts itself.
-    """
+    """Make the design that a specification names; margins may tell the population's size."""
     check_margins(spec)
     return Design(
         population_size=spec.population_size,
@@ -71,13 +65,7 @@ def check_margins(spec: AssessmentSpec | ComparisonSpec) -> None:
 def tabulate(
     data: DataSpec, keys: Sequence[str], design: Design, source: Any = None, fewest_keys: int = 2
 ) -> CellTable:
-    """Read the file, or the frame `source`, and tabulate its keys.
-
-    Raises
-    ------
-    DataError, SpecError
-        If no file is named, or it cannot be read as asked.
-    """
+    """Read the file, or the frame `source`, and tabulate its keys."""
     return open_data(data, keys, design, source, fewest_keys=fewest_keys).tabulate()
 
 
@@ -97,11 +85,6 @@ def read_table(
     tuple
         The rows; the table, without the records that the specification leaves out; and what was
         done with records that break a rule, if there are rules.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the data cannot be read as asked, or a record breaks a rule and that stops the run.
     """
     watcher.stage("Reading")
     relatives = spec.relatives if isinstance(spec, AssessmentSpec) else None
@@ -186,11 +169,6 @@ def open_data(
     """Read the file, or the frame `source`, and find the levels of its keys.
 
     The watcher is told what is unsafe about the source.
-
-    Raises
-    ------
-    DataError, SpecError
-        If no file is named, or it cannot be read as asked.
     """
     microdata = read(
         data_named(data, source),
@@ -278,13 +256,7 @@ def without_conflicts(table: CellTable, zeros: ZerosSpec, data: DataSpec) -> Han
 
 
 def make_zeros(spec: ZerosSpec, keys: Sequence[Key], data: DataSpec) -> Zeros:
-    """Make the rules of a specification, for some keys of a file.
-
-    Raises
-    ------
-    SpecError, DataError
-        If a rule or a table of conditions is wrong.
-    """
+    """Make the rules of a specification, for some keys of a file."""
     hint = (
         "\nRules that count members or name roles are about whole households, and this run is "
         "about persons. Name the column of the households, --household COLUMN, where a model is "
@@ -334,11 +306,6 @@ def make_household_zeros(
         Condition on one person: who is the head.
     head_apart
         Whether the head is not among the members (see :class:`HouseholdZeros`).
-
-    Raises
-    ------
-    SpecError, DataError
-        If a rule, a role or a table of conditions is wrong.
     """
     with _named(spec):
         if head is not None and "head" in spec.roles:
@@ -369,13 +336,7 @@ def _named(spec: ZerosSpec, hint: str = "") -> Iterator[None]:
 
 
 def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -> Registry:
-    """Read the registry that a specification names, or the frame `source`, in the survey's levels.
-
-    Raises
-    ------
-    DataError, SpecError
-        If it cannot be read, or does not have the survey's keys.
-    """
+    """Read the registry that a specification names, or a frame, in the levels of the survey."""
     assert spec.registry is not None
     data = spec.data
     table = read(

@@ -105,11 +105,6 @@ def levels_of(table: CellTable, name: str, kind: str, r1: Float64 | None = None)
         How its levels are meant: `found`, or as `--levels` takes it.
     r1
         (n_cells,): risk of the cells; None where nothing was fitted: sample uniques are counted.
-
-    Raises
-    ------
-    SpecError
-        If the levels cannot be of that kind.
     """
     (key,) = (key for key in recodable(table) if key.name == name)
     structure, codes = meant(key, kind)
@@ -183,15 +178,7 @@ def _groups(one: KeyRecoding, key: Key, risk: AnyArray) -> KeyGroups:
 
 
 def rows_of(one: KeyRecoding, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Each level of a key with its group, as a hierarchy of one column has them.
-
-    Parameters
-    ----------
-    one
-        A recoding by groups that are named.
-    names
-        What the levels are called in rules.
-    """
+    """Each level of a key with its group, as a hierarchy of one column has them."""
     rule = one.rule if isinstance(one.rule, dict) else {}
     return tuple((name, rule.get(name, name)) for name in names)
 
@@ -286,13 +273,7 @@ class EditedKey:
         ]
 
     def recoded(self, choice: int | str) -> KeyRecoding:
-        """Return a recoding to start from by its place, or groups made by hand by their text.
-
-        Raises
-        ------
-        SpecError
-            If there is none such.
-        """
+        """Return a recoding to start from by its place, or groups made by hand by their text."""
         if isinstance(choice, int):
             return self.part.recodings[choice]
         try:
@@ -307,13 +288,7 @@ class EditedKey:
         return recode_by_hand(self.key, level_counts(self.table)[self.place], made)
 
     def counts(self, choice: int | str) -> GroupCounts:
-        """Tell what the file does whose key is recoded so.
-
-        Raises
-        ------
-        SpecError
-            If the groups are none of the key, or no key is left.
-        """
+        """Tell what the file does whose key is recoded so."""
         if choice == 0:
             return self._as_it_is
         return self._counted(self.recoded(choice))

@@ -24,13 +24,7 @@ from unikat.synthesis.attacks.linkage import USUAL, check_engine, link
 
 
 def linked(job: Job[AttackSpec]) -> tuple[AttackSummary, pa.Table]:
-    """Link the file of an attack with its external one: the facts, and the best link of a record.
-
-    Raises
-    ------
-    SpecError, DataError
-        If the engine is not installed, or an option or the files are wrong.
-    """
+    """Link the file of an attack with its external one: facts, and the best link of a record."""
     spec, watcher = job.spec, job.watcher
     check_engine()
     watcher.stage("Reading")

@@ -17,13 +17,7 @@ from unikat.spec.protection import ProtectionSpec
 
 
 def numeric_entries(spec: ProtectionSpec, microdata: Microdata) -> list[Entry]:
-    """Read and check the columns that `numeric` names, before any work is done.
-
-    Raises
-    ------
-    SpecError, DataError
-        If a column or a method cannot be used.
-    """
+    """Read and check the columns that `numeric` names, before any work is done."""
 
     def read(name: str) -> Measured:
         missing = missing_codes_of(spec.data.missing_values, name)

@@ -248,13 +248,7 @@ def _with_article(kind: Kind) -> str:
 def check_folder(
     kind: Kind, folder: Path, *, resume: bool = False, overwrite: bool = False
 ) -> None:
-    """Refuse a folder that holds another run of the same kind, before any work is done.
-
-    Raises
-    ------
-    SpecError, OutputError
-        With what to do.
-    """
+    """Refuse a folder that holds another run of the same kind, before any work is done."""
     replace, continue_ = option("overwrite", True), option("resume", True)
     if resume and overwrite:
         raise SpecError(f"{continue_} and {replace} exclude each other; give one of them.")

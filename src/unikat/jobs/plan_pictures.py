@@ -130,13 +130,7 @@ class OtherColumns:
 
     @classmethod
     def read(cls, spec: ProtectionSpec, table: CellTable) -> OtherColumns:
-        """Read the file once more.
-
-        Raises
-        ------
-        SpecError
-            If it is not the one that was assessed, or its units are households.
-        """
+        """Read the file once more."""
         if table.layout is not None:
             raise SpecError("What a column adds for households is not known.")
         microdata, again, handled, _ = read_sample(spec, Inputs(), SILENT)

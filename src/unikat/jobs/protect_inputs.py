@@ -83,13 +83,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: ProtectionSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read all that a protection reads, and check all that can be checked before the first fit.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the data are wrong.
-    """
+    """Read all that a protection reads, and check all that can be checked before the first fit."""
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, handled, households = read_sample(spec, inputs, watcher)
     if spec.assessed is not None:
@@ -243,11 +237,6 @@ def _columns_of_policy(
     -------
     dict
         Role of each column; those that never leave are removed.
-
-    Raises
-    ------
-    SpecError
-        If the protected file could not be judged by the policy, or could not meet it.
     """
     asked, found = policy.spec, dict(told)
     if strange := [name for name in asked.known_keys if name not in keys]:

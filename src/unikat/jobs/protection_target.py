@@ -76,13 +76,7 @@ def scenarios_of(spec: ProtectionSpec, table: CellTable) -> list[Scenario]:
 def explicit_plan(
     table: CellTable, rules: Mapping[str, Rule | Hierarchy], weights: Sequence[float]
 ) -> Plan:
-    """The plan that does what rules say; keys without one stay as they are.
-
-    Raises
-    ------
-    SpecError
-        If a rule cannot be used, or a hierarchy has several columns of groups.
-    """
+    """The plan that does what rules say; keys without one stay as they are."""
     trees = {name: rule for name, rule in rules.items() if isinstance(rule, Hierarchy)}
     plain = {name: rule for name, rule in rules.items() if not isinstance(rule, Hierarchy)}
     # A mapping of no level checks that there is such a key.
@@ -184,11 +178,6 @@ def with_release(
     -------
     tuple
         What is released, and the plans with such values that were looked at and reach the target.
-
-    Raises
-    ------
-    SpecError
-        If no plan that was looked at reaches the target.
     """
     plans = ReleasedPlans(
         releases=releases,

@@ -67,15 +67,7 @@ def posterior_beside(
     table: CellTable,
     tell: Callable[[str, float | None], None],
 ) -> Posterior:
-    """Return the posterior of an assessment, given the table of its file that was read again.
-
-    Raises
-    ------
-    DataError
-        If the table is not the one that was assessed.
-    OutputError
-        If the states cannot be read.
-    """
+    """Return the posterior of an assessment, given the table of its file that was read again."""
     path, spec = results.root / STATES, results.spec
     kept = Kept.read(path)
     if kept.fingerprint != table.fingerprint:
@@ -92,13 +84,7 @@ def posterior_beside(
 
 
 def saved_fit(folder: Path, model: ModelSpec, table: CellTable) -> Results:
-    """Return an assessment whose fit stands for one that is asked for.
-
-    Raises
-    ------
-    SpecError, DataError, OutputError
-        If it has kept no states, is of another model or table, or cannot be read.
-    """
+    """Return an assessment whose fit stands for one that is asked for."""
     results = load(folder)
     _check_kept(results)
     if results.spec.model != model:

@@ -96,11 +96,6 @@ def check_answer(look: FirstLook, name: str, text: str, kind: Kind) -> None:
         The answer, as the command line takes it.
     kind
         Of the run.
-
-    Raises
-    ------
-    SpecError, DataError
-        If a column is not there, or the answer is not written as it must be.
     """
     if name in ("household", "weights"):
         for column in split_keys(text):
@@ -151,13 +146,6 @@ def start(
         Replace what is there.
     watcher
         Told how far it is.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an answer is wrong, or does not fit the file.
-    OutputError
-        If the files cannot be written.
     """
     rules = path.with_name(SUGGESTED)
     written = [path, *([rules] if suggest else [])]

@@ -225,13 +225,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: SynthesisSpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read all that a synthesis reads, and check all that can be checked before the fit.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the data are wrong.
-    """
+    """Read all that a synthesis reads, and check all that can be checked before the fit."""
     if spec.datasets == 1 and spec.shares:
         raise SpecError(
             f"{option('datasets', 1)} with {option('share', spec.shares[0])}: the interval of a "

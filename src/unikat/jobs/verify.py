@@ -234,13 +234,7 @@ class Loaded(NamedTuple):
 
 
 def load_and_check(spec: VerifySpec, inputs: Inputs, watcher: Watcher) -> Loaded:
-    """Read both files, match their records, and check all that can be checked before the first fit.
-
-    Raises
-    ------
-    SpecError, DataError
-        If an option or the files are wrong, or records cannot be matched.
-    """
+    """Read both files, match their records, and check all that can be before the first fit."""
     model = build_model(spec.model.name, spec.model.options)
     microdata, table, _ = read_table(spec, design_of(spec), inputs, watcher)
     answers = {key.name: key.answers for key in table.keys}

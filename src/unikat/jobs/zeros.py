@@ -76,11 +76,6 @@ def read_rules(spec: AssessmentSpec, table: CellTable | None = None) -> tuple[Ce
     """Read the file and the rules of a specification; no population size is needed.
 
     `table` is that of the file, if it was read before.
-
-    Raises
-    ------
-    DataError, SpecError
-        If they cannot be read, or there are no rules.
     """
     if spec.zeros is None:
         raise SpecError(NO_RULES)
@@ -89,13 +84,7 @@ def read_rules(spec: AssessmentSpec, table: CellTable | None = None) -> tuple[Ce
 
 
 def read_keys(spec: AssessmentSpec) -> CellTable:
-    """Read the file of a specification and tabulate its keys; no population size is needed.
-
-    Raises
-    ------
-    DataError, SpecError
-        If it cannot be read as asked.
-    """
+    """Read the file of a specification and tabulate its keys; no population size is needed."""
     return tabulate(spec.data, spec.keys, UNKNOWN)
 
 
@@ -109,13 +98,7 @@ def as_rules_spec(spec: SynthesisSpec) -> AssessmentSpec:
 
 
 def read_grouped(spec: AssessmentSpec, watcher: Watcher = SILENT) -> HouseholdSample:
-    """Read the file of a specification, grouped into households; its rules are not looked at.
-
-    Raises
-    ------
-    DataError, SpecError
-        If it cannot be read as asked.
-    """
+    """Read the file of a specification, grouped into households; its rules are not looked at."""
     persons = spec.model_copy(update={"zeros": None})
     return read_households(persons, None, watcher, of_population=False)[1]
 
@@ -130,11 +113,6 @@ def check(
     """Find the rows, or the households, of a file that break a rule.
 
     `table` is that of the file, or its households, if they were read before.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the file or the rules cannot be read.
     """
     name = spec.data.name or "the data"
     if spec.model.name == HOUSEHOLDS:
@@ -206,11 +184,6 @@ def write_rows(checked: Checked, path: Path, *, overwrite: bool = False) -> None
     """Write the number of every row that breaks a rule, once for each rule, as CSV.
 
     For a rule that is a table of conditions there is a line for each condition that is broken.
-
-    Raises
-    ------
-    OutputError
-        If the file is there and `overwrite` is not set, or it cannot be written.
     """
     check_file(path, overwrite=overwrite)
     conflicts = checked.conflicts
@@ -277,11 +250,6 @@ def find_suggestions(
     """Look for combinations that never occur in a file although expected often.
 
     `table` is that of the file, if it was read before.
-
-    Raises
-    ------
-    DataError, SpecError
-        If the file or the rules cannot be read, or an option is out of range.
     """
     table = read_keys(spec) if table is None else table
     known = None if spec.zeros is None else make_zeros(spec.zeros, table.keys, spec.data)
@@ -344,13 +312,6 @@ def write_suggestions(
     """Write suggestions as a file of rules in which a person strikes or accepts each.
 
     The rules are comments until a person accepts them, or hold at once if `active`.
-
-    Raises
-    ------
-    SpecError
-        If the file does not end in .toml.
-    OutputError
-        If the file is there and `overwrite` is not set, or it cannot be written.
     """
     check_rules_file(path, overwrite=overwrite)
     what = "Strike" if active else "Take the # off"
@@ -386,11 +347,6 @@ def check_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) ->
     """Refuse a place at which a file cannot or must not be written, before any work is done.
 
     What is read, `inputs`, is never replaced.
-
-    Raises
-    ------
-    OutputError
-        With what to do.
     """
     keep_inputs([path], inputs)
     if path.is_dir():
@@ -407,15 +363,7 @@ def check_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) ->
 
 
 def check_rules_file(path: Path, *, overwrite: bool, inputs: Collection[Path] = ()) -> None:
-    """Refuse a place at which a file of rules cannot or must not be written.
-
-    Raises
-    ------
-    SpecError
-        If its name does not say that it is TOML: --zeros would read it as a table.
-    OutputError
-        With what to do.
-    """
+    """Refuse a place at which a file of rules cannot or must not be written."""
     check_file(path, overwrite=overwrite, inputs=inputs)
     if path.suffix.lower() != ".toml":
         raise SpecError(

@@ -25,13 +25,7 @@ OF_HOUSEHOLDS = {name: class_of(name) for name in models_with(of_households=True
 
 
 def build(name: str, options: Mapping[str, Any], kinds: Mapping[str, type[Any]]) -> Any:
-    """Make the model of a name among some, with its options.
-
-    Raises
-    ------
-    SpecError
-        If there is no such model or option, or the model refuses a value.
-    """
+    """Make the model of a name among some, with its options."""
     kind = kinds.get(name)
     if kind is None:
         raise SpecError(

@@ -19,13 +19,7 @@ _device: ContextVar[Device] = ContextVar("unikat_device", default="cpu")
 
 @contextlib.contextmanager
 def computing_on(device: Device) -> Iterator[None]:
-    """Let models compute on this device; the numbers do not depend on it up to rounding.
-
-    Raises
-    ------
-    UnikatError
-        When the GPU fails.
-    """
+    """Let models compute on this device; the numbers do not depend on it up to rounding."""
     token = _device.set(device)
     try:
         yield

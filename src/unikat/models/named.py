@@ -22,11 +22,6 @@ def build_model(name: str, options: Mapping[str, Any]) -> Any:
 
     `auto` is no model itself: `studies.auto.decided` puts one in its place.
 
-    Raises
-    ------
-    SpecError
-        If there is no such model or option, or the model refuses a value.
-
     Examples
     --------
     >>> build_model("hdp", {"alpha": "per-record"}).alpha
@@ -37,11 +32,6 @@ def build_model(name: str, options: Mapping[str, Any]) -> Any:
 
 def model_of(asked: Any) -> Any:
     """Return a model that was given as one, or by its name and options as the command line has it.
-
-    Raises
-    ------
-    SpecError
-        If it is neither, or there is no such model or option.
 
     Examples
     --------
@@ -74,12 +64,6 @@ class Named:
 
 def compared_models(spec: ComparisonSpec) -> tuple[Named, ...]:
     """Build the models of a comparison, those with the option of the path once for each value.
-
-    Raises
-    ------
-    SpecError
-        If there is no model, a model or option does not exist, or no model has the option of
-        the path.
 
     Examples
     --------
@@ -135,11 +119,6 @@ def compared_models(spec: ComparisonSpec) -> tuple[Named, ...]:
 
 def models_by_label(texts: Sequence[str]) -> dict[str, AnyModel]:
     """Build models from texts such as `gom:components=30`.
-
-    Raises
-    ------
-    SpecError
-        If a model or option does not exist, or a model is named twice.
 
     Examples
     --------

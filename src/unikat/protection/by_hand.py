@@ -40,11 +40,6 @@ def meant(key: Key, kind: str) -> tuple[Structure, Int64]:
         The key.
     kind
         `found`, or a kind of levels as `--levels` takes it; no file.
-
-    Raises
-    ------
-    SpecError
-        If the levels cannot be of that kind.
     """
     if kind != FOUND:
         try:
@@ -63,12 +58,6 @@ def recode_by_hand(key: Key, counts: Int64, made: LevelGroups) -> KeyRecoding:
 
     Where no group has a name, and a rule such as ``"cut(18,65)"`` or ``"level(1)"`` makes the same
     groups, the recoding is that of the rule.
-
-    Raises
-    ------
-    SpecError
-        If a group has a level that the key lacks or that is declared missing, or a name that
-        cannot be one.
     """
     structure, codes = meant(key, made.kind)
     strange = {code for one in made.groups for code in one.codes} - {*codes.tolist()}

@@ -40,13 +40,7 @@ def numbers_grouped(
     shown: str,
     whole: bool | None,
 ) -> NumbersGrouped:
-    """Group levels that are numbers by a rule, one of `NUMBER_RULES`.
-
-    Raises
-    ------
-    SpecError
-        If levels are no numbers, or one lies in two groups.
-    """
+    """Group levels that are numbers by a rule, one of `NUMBER_RULES`."""
     intervals = numbers_of(key)
     if intervals is None:
         raise SpecError(

@@ -139,11 +139,6 @@ def choices(
         Levels of some keys that no recoding joins with each other; these are not left out.
     fewest
         Records that each group is to have. A key without such a recoding keeps all of its own.
-
-    Raises
-    ------
-    SpecError
-        If a key is not known, all keys stay as they are, or a rule cannot be used.
     """
     keys = recodable(table)
     names = [key.name for key in keys]

@@ -62,24 +62,12 @@ class Kept:
         )
 
     def write(self, path: Path) -> None:
-        """Write it.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
+        """Write it."""
         checkpoints.save(path, {}, {one.name: getattr(self, one.name) for one in fields(self)})
 
     @classmethod
     def read(cls, path: Path) -> Kept:
-        """Read what `write` wrote.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be read, or is of another version of the program.
-        """
+        """Read what `write` wrote."""
         try:
             content = checkpoints.load(path, {})
             assert content is not None
@@ -109,11 +97,6 @@ class Kept:
             The model that the user named.
         progress
             Given the share that is done, now and then.
-
-        Raises
-        ------
-        OutputError
-            If the states are none of this table.
         """
         if self.ends is None:
             return Posterior(table=table, fitted=table, model=asked, data=None, states=())

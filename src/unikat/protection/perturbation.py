@@ -42,11 +42,6 @@ def invariant_matrix(codes: AnyArray, n_levels: int, keep: float) -> Float64:
     Float64
         (n_levels, n_levels), row: the true level.
 
-    Raises
-    ------
-    SpecError
-        If no record has the key.
-
     Examples
     --------
     >>> invariant_matrix(np.array([0, 0, 0, 1]), 2, 0.8)

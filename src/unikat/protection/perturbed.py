@@ -81,11 +81,6 @@ def perturb(
         do not count, and keep it missing.
     seed
         Of all draws.
-
-    Raises
-    ------
-    SpecError
-        If a matrix does not belong to a key, or members of a household differ in a swap key.
     """
     names = [key.name for key in keys]
     place = {name: j for j, name in enumerate(names)}
@@ -187,14 +182,7 @@ def check_perturbation(
     swap: Sequence[str],
     match: Sequence[str],
 ) -> None:
-    """Refuse a perturbation of a table that cannot be done, before any work is (SpecError).
-
-    Raises
-    ------
-    SpecError
-        If a key is not known, a matrix does not belong to its key, or members of a household differ
-        in a swap key.
-    """
+    """Refuse a perturbation of a table that cannot be done, before any work is (SpecError)."""
     names = [key.name for key in table.keys]
     for asked, given in (("pram", list(pram)), ("swap", swap), ("swap_match", match)):
         only_keys(asked, given, names)
@@ -256,13 +244,6 @@ def most_matches(
     A key that shows other values for many records misleads an intruder, and he has more correct
     matches without it. So each perturbed key is left out by itself, and all of them are; τ1 and τ2
     are the largest.
-
-    Parameters
-    ----------
-    posterior, recoding, published, level, rows, unsuppressed, n_states
-        As for `correct_matches`.
-    perturbed
-        Names of the perturbed keys.
     """
     best = correct_matches(
         posterior, recoding, published, level, rows, unsuppressed, n_states=n_states

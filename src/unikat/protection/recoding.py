@@ -490,13 +490,7 @@ def _of_paths(key: Key, found: Grouping, shown: str) -> KeyRecoding:
 
 
 def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
-    """Recode a key by each column of a hierarchy; a column of one group leaves the key out.
-
-    Raises
-    ------
-    SpecError
-        If a level of the key is in no row, or in several.
-    """
+    """Recode a key by each column of a hierarchy; a column of one group leaves the key out."""
     where = f"Key {key.name!r}, hierarchy {hierarchy.name}"
     levels, names, row_of = Levels(key=key), level_names(key), dict[int, int]()
     meant = codes_called(key)

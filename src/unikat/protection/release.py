@@ -58,11 +58,6 @@ def suppressed_values(
         Keys that lose no value.
     n_states
         By which r1 is asked for.
-
-    Raises
-    ------
-    SpecError
-        If no suppression makes all records safe.
     """
     rule = (
         KAnonymity(math.ceil(limit.bound))
@@ -293,11 +288,6 @@ class Releases:
             `r1` is that of the true ones.
         n_states
             By which r1 is asked for.
-
-        Raises
-        ------
-        SpecError
-            If a matrix does not belong to a key, or no suppression makes all records safe.
         """
         recoding = plan.recoding
         share, records = self.released(recoding)

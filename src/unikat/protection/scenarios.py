@@ -53,13 +53,7 @@ class Scenario:
         in_sample: bool,
         errors: float = 0.0,
     ) -> list[Scenario]:
-        """Make a scenario for each target; no keys: all of the table.
-
-        Raises
-        ------
-        SpecError
-            If a key is none of the table's.
-        """
+        """Make a scenario for each target; no keys: all of the table."""
         names = [key.name for key in recodable(table)]
         for key in keys:
             if key not in names:

@@ -183,11 +183,6 @@ class Search:
             Of the records, of which one is released; None: all records are.
         tell
             Told where the search stands, before each look.
-
-        Raises
-        ------
-        SpecError
-            If there are more than `MOST_PLANS` plans.
         """
         shape = tuple(len(one.recodings) for one in choices)
         if shares is not None:

@@ -175,11 +175,6 @@ def table_of(
         (n_released,): their numbers in the sample.
     keys
         Of the codes; None: those of the table.
-
-    Raises
-    ------
-    DataError
-        If a class of the design has no record left.
     """
     keys = table.keys if keys is None else tuple(keys)
     found = distinct(codes, [key.n_levels for key in keys])

@@ -199,11 +199,6 @@ def suppress_households(
     -------
     Bool
         (n, n_keys): what is suppressed, and what is missing of some members.
-
-    Raises
-    ------
-    SpecError
-        If no suppression makes all households safe, or a key that is kept is missing of some.
     """
     partly = (layout.unknown(rows)[:, None] & of_key).any(axis=2)
     whole = layout.hiding(rows, partly @ of_key)

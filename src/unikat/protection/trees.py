@@ -90,13 +90,7 @@ class Paths:
         return max(map(len, self.paths)) - 1
 
     def level(self, n: int) -> Grouping:
-        """Put every level into its group of height n, 1 being the top; levels as high stay.
-
-        Raises
-        ------
-        SpecError
-            If no group is so far down.
-        """
+        """Put every level into its group of height n, 1 being the top; levels as high stay."""
         if n > (height := max(map(len, (*self.paths, *self.others))) - 1):
             raise SpecError(
                 f"level({n}) is below the lowest groups of {self.name or 'the codes'}: there are "
@@ -171,13 +165,7 @@ class Paths:
 
 
 def paths_for(key: Key, shown: str) -> Paths:
-    """Return the paths of a key for a rule that is called so.
-
-    Raises
-    ------
-    SpecError
-        If the key has no hierarchy.
-    """
+    """Return the paths of a key for a rule that is called so."""
     found = Paths.of(Structure.of(key))
     if found is None:
         raise SpecError(

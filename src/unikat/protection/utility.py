@@ -72,13 +72,6 @@ class Tables:
             (n_records, n_keys): of all rows, -1 where missing.
         wanted
             Tables, each as the names of its columns.
-
-        Raises
-        ------
-        SpecError
-            If a table has more than `MOST_CELLS` cells.
-        DataError
-            If there is no such column.
         """
         import pyarrow.compute as pc
 

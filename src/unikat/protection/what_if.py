@@ -91,11 +91,6 @@ class Posterior:
             Chains that go on at the same time; None: one for each core. No number depends on it.
         progress
             Given the share that is done, now and then.
-
-        Raises
-        ------
-        SpecError
-            If the model has no probabilities of groups of levels.
         """
         if fit.draws is None:
             return cls.without_model(fit.table, fit.model)
@@ -231,11 +226,6 @@ class Posterior:
         RiskEstimate
             τ1, τ2 and the risk of each pattern of the recoded table; without the falls in risk by
             key.
-
-        Raises
-        ------
-        SpecError
-            If a rule cannot be used, or the level is not between 0 and 1.
         """
         recoding = rules if isinstance(rules, Recoding) else parse_recoding(self.table, rules)
         return self.estimate(recoding, level)

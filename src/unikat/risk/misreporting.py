@@ -56,15 +56,6 @@ class Neighbours(NamedTuple):
 def correct_shares(table: CellTable, totals: RiskTotals, misreported: Sequence[float]) -> Float64:
     """Expected correct matches over expected τ1, for each share of misreported keys.
 
-    Parameters
-    ----------
-    table
-        The sample.
-    totals
-        Of the draws of its risk measures.
-    misreported
-        Values of e.
-
     Returns
     -------
     Float64

@@ -40,11 +40,6 @@ class PathSpec(BaseModel):
     def of(cls, text: str) -> dict[str, Any]:
         """Read a path as the command line names it: `components=2,5,10`.
 
-        Raises
-        ------
-        SpecError
-            If it is not OPTION=NUMBER,NUMBER,...
-
         Examples
         --------
         >>> PathSpec.of("components=2,5")

@@ -325,13 +325,7 @@ class EvaluationSpec(Spec):
         return name_households([*self.models, *self.synthesizers])
 
     def sample_sizes(self, population_size: int) -> tuple[int, ...]:
-        """Sizes of the samples in units.
-
-        Raises
-        ------
-        SpecError
-            If a size is neither a whole number nor a percentage, or is 0 or above the population.
-        """
+        """Sizes of the samples in units."""
         return tuple(_size(size, population_size) for size in self.n)
 
 

@@ -187,13 +187,7 @@ def _settings(value: Any) -> dict[str, Any]:
 
 
 def _place_of(name: str, specification: type[Spec]) -> tuple[str, ...]:
-    """Place of what `set` names: a value by its table, one that has no table, or of the model.
-
-    Raises
-    ------
-    SpecError
-        If there is no such table.
-    """
+    """Place of what `set` names: a value by its table, one that has no table, or of the model."""
     fields = specification.model_fields
     table, *rest = name.split(".")
     if rest and table not in fields:

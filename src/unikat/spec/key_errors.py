@@ -94,12 +94,6 @@ KeyErrors = Annotated[
 
 
 def rates_of(errors: Mapping[str, str], names: Sequence[str]) -> list[Rates]:
-    """Return the rates of each key.
-
-    Raises
-    ------
-    SpecError
-        If a name is none of the keys.
-    """
+    """Return the rates of each key."""
     only_keys("key_errors", (name for name in errors if name != OTHERS), names)
     return [Rates.of(errors.get(name, errors.get(OTHERS, "0"))) for name in names]

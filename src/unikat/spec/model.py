@@ -33,11 +33,6 @@ class ModelSpec(BaseModel):
 
         A part without an equals sign belongs to the value before it.
 
-        Raises
-        ------
-        SpecError
-            If the first part after the name is not NAME=VALUE.
-
         Examples
         --------
         >>> ModelSpec.of("gom:components=30").options

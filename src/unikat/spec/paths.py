@@ -128,13 +128,7 @@ def _named_in(field: Any) -> bool:
 
 
 def located_path(path: Path, folder: Path) -> Path:
-    """Return an absolute path, a relative one counting from a folder.
-
-    Raises
-    ------
-    SpecError
-        If its characters cannot be written into the specification of the run.
-    """
+    """Return an absolute path, a relative one counting from a folder."""
     found = os.path.abspath(folder / path)
     if "\0" in found or has_surrogates(found):
         raise SpecError(
@@ -155,15 +149,7 @@ def relative_path(path: Path, folder: Path) -> Path:
 
 
 def leads_outside(path: Path, folder: Path) -> bool:
-    """Whether a path, or a link in the folder or pattern of files that it names, leads elsewhere.
-
-    Parameters
-    ----------
-    path
-        Absolute.
-    folder
-        From which nothing may lead away, resolved.
-    """
+    """Whether a path, or a link in the folder or pattern of files it names, leads elsewhere."""
     while True:
         found = Path(os.path.realpath(path))
         if not found.is_relative_to(folder):

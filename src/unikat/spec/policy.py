@@ -144,13 +144,7 @@ class Policy(NamedTuple):
 
     @classmethod
     def of(cls, asked: Path | Mapping[str, Any]) -> Self:
-        """Read a policy from a file, or from nested values.
-
-        Raises
-        ------
-        SpecError
-            If it cannot be read, holds anything unknown, or contradicts itself.
-        """
+        """Read a policy from a file, or from nested values."""
         if isinstance(asked, Path):
             content, where = read_bytes(asked, _LONGEST), str(asked)
         else:
@@ -181,13 +175,7 @@ class Answers(NamedTuple):
         return "scientific-use-file" if restricted else "public-use-file"
 
     def policy(self) -> str:
-        """Fill in the template, as TOML.
-
-        Raises
-        ------
-        SpecError
-            If the answers contradict each other.
-        """
+        """Fill in the template, as TOML."""
         values = checked(PolicySpec, toml_of(template(self.template).encode(), ""), "", {})
         made = values.model_dump(mode="json", by_alias=True, exclude_none=True)
         made |= {"keys": list(self.keys), "never": [*made["never"], *self.never]}
@@ -219,13 +207,7 @@ def templates() -> dict[str, str]:
 
 
 def template(name: str) -> str:
-    """Return the text of a template.
-
-    Raises
-    ------
-    SpecError
-        If there is none of this name.
-    """
+    """Return the text of a template."""
     known = sorted(one.name.removesuffix(".toml") for one in _folder().iterdir())
     if name not in known:
         raise SpecError(

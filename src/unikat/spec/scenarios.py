@@ -69,11 +69,6 @@ def read_scenarios(path: Path) -> tuple[list[Any], dict[str, Any] | None]:
     """Read the `[[scenario]]` tables of a file; and what else it says, if it is a policy.
 
     A search reaches what depends on keys alone: limits of diversity are left to `check`.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read, or holds no scenario or anything else.
     """
     values = read_toml(path)
     found = values.pop("scenario", None)

@@ -15,14 +15,7 @@ Matrix: TypeAlias = dict[str, dict[str, float]]
 
 
 def read_stratum_sizes(path: Path) -> dict[str, int]:
-    """Read the sizes of strata from a text file: a header, then a stratum and its size per line.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, or a line does not have two fields of which the second is a
-        whole number.
-    """
+    """Read the sizes of strata from a text file: a header, then a stratum and its size per line."""
     rows = _rows(
         path,
         "name a stratum and its size, the units of the population in it, on each line, below a "
@@ -49,13 +42,7 @@ def read_stratum_sizes(path: Path) -> dict[str, int]:
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Read a transition matrix from a text file: levels stand in the first row and first column.
-
-    Raises
-    ------
-    SpecError
-        If the file cannot be read, is not so, or holds something that is no number.
-    """
+    """Read a transition matrix from a text file: levels stand in the first row and first column."""
     holds = "hold a transition matrix, with the levels in the first row and the first column"
     rows = [
         row

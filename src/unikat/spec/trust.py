@@ -63,15 +63,6 @@ class Trust(NamedTuple):
     def check(self, spec: Any, where: str, folder: Path) -> None:
         """Refuse what only the user may decide, or say on standard error that it is taken.
 
-        Parameters
-        ----------
-        spec
-            The specification, or a part of one.
-        where
-            What the message calls the file.
-        folder
-            From which its paths count.
-
         Raises
         ------
         SpecError

@@ -309,17 +309,7 @@ def posterior(
 
 
 def quantiles(weights: Float64, values: Float64, level: float) -> tuple[float, float, float]:
-    """Lower end, median and upper end of one of the two.
-
-    Parameters
-    ----------
-    weights
-        Of `values`, in any unit.
-    values
-        Ascending.
-    level
-        Probability of the equal-tailed interval.
-    """
+    """Lower end, median and upper end of one of the two."""
     tail = (1.0 - level) / 2.0
     cumulative = np.cumsum(weights) / np.sum(weights)
     places = np.searchsorted(cumulative, (tail, 0.5, 1.0 - tail))

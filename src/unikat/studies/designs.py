@@ -114,12 +114,6 @@ class Population:
             (N,) whole numbers from 0, one per unit.
         measure
             (N,) finite sizes above 0, one per unit.
-
-        Raises
-        ------
-        DataError
-            If a key is missing and missing is no level: nobody knows then which units are
-            unique.
         """
         lacking = [
             f"{key.name} {n:,}"

@@ -47,11 +47,6 @@ class Study:
     """What samples are drawn, and how each is fitted.
 
     `EvaluationSpec` checks all but the sizes, whose shares are known with the population.
-
-    Raises
-    ------
-    SpecError
-        If a size is not possible, or occurs twice.
     """
 
     sizes: tuple[int, ...]

@@ -73,11 +73,6 @@ def stabilised(points: Sequence[PathPoint]) -> float | None:
     neither the small steps of a slow drift nor two neighbouring values are taken for rest. If no
     value qualifies, the path has not stabilised, or ends too early to tell.
 
-    Parameters
-    ----------
-    points
-        In any order, each value once.
-
     Returns
     -------
     float or None

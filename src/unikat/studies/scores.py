@@ -287,13 +287,7 @@ def _records_scored(sample: Sample, risk: RecordRisk) -> RecordScores:
 def score_point(
     sample: Sample, found: PointEstimate, *, model: str, n: int, repeat: int, seconds: float
 ) -> FitScore:
-    """Compare what a formula says with the truth about its sample; see `score_fit`.
-
-    Parameters
-    ----------
-    seconds
-        Time that it took.
-    """
+    """Compare what a formula says with the truth about its sample; see `score_fit`."""
     return _score(
         sample,
         model=model,

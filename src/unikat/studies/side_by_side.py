@@ -66,17 +66,7 @@ class SynthesizerScore:
 def summarise_synthetic(
     scores: Sequence[FitScore], yardstick: str, level: float
 ) -> tuple[SynthesizerScore, ...]:
-    """Pool the files of each generator and size, in the order of the sizes, then of the generators.
-
-    Parameters
-    ----------
-    scores
-        Of synthetic files, in any order.
-    yardstick
-        Label of the second sample.
-    level
-        Probability of the intervals.
-    """
+    """Pool the files of each generator and size, by order of the sizes, then generators."""
     second = {
         (one.n, one.repeat): one for one in scores if one.model == yardstick and one.synthetic
     }

@@ -53,13 +53,7 @@ class FitStore:
     def load(
         self, name: str, run: Mapping[str, str], read: Callable[[dict[str, Any]], T]
     ) -> T | None:
-        """Return a finished fit, made by `read` of what was saved; None if there is none.
-
-        Raises
-        ------
-        OutputError
-            If the file cannot be read, is damaged, belongs to another run, or `read` refuses it.
-        """
+        """Return a finished fit, made by `read` of what was saved; None if there is none."""
         path = self.folder / name / FINISHED
         content = checkpoints.load(path, run) if self.resume else None
         try:
@@ -86,13 +80,7 @@ class FitStore:
         return found
 
     def clear(self, some: Collection[Kept] | None = None) -> None:
-        """Delete what is kept there, or some of it, and nothing else.
-
-        Raises
-        ------
-        OutputError
-            If something cannot be deleted.
-        """
+        """Delete what is kept there, or some of it, and nothing else."""
         try:
             for one in self.kept() if some is None else some:
                 one.path.unlink(missing_ok=True)
@@ -123,13 +111,7 @@ class StudyStore:
         self._identity = dict(identity)
 
     def open(self, *, resume: bool) -> None:
-        """Make the folder, or check that what it holds is of this study.
-
-        Raises
-        ------
-        OutputError
-            If the fits are of another study, or the folder cannot be made.
-        """
+        """Make the folder, or check that what it holds is of this study."""
         study = self._folder / STUDY
         if resume and study.exists():
             self._check(study)
@@ -159,13 +141,7 @@ class StudyStore:
         return None
 
     def save(self, score: FitScore) -> None:
-        """Keep a fit; one that failed is not kept, so that it is tried again.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        """
+        """Keep a fit; one that failed is not kept, so that it is tried again."""
         if score.error is None:
             fit = Fit(model=score.model, n=score.n, repeat=score.repeat)
             self._fits.save(*self._address(fit), asdict(score))

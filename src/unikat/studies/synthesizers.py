@@ -63,9 +63,4 @@ class Synthesizer(ABC):
             Of this sample.
         plan, n_threads
             Chains, if it needs any.
-
-        Raises
-        ------
-        UnikatError
-            If it cannot make one.
         """

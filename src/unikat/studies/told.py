@@ -56,11 +56,6 @@ def read_told(path: Path) -> list[Told]:
         CSV, or Parquet by the ending: `estimator`, `n`, `repeat`, and any of `tau1`, `tau1_lower`,
         `tau1_upper`, `tau2`, `tau2_lower`, `tau2_upper`, `seconds` in a line without `row`, and of
         `r1`, `r2` in a line for each sample unique, with its `row` (as in `samples.parquet`).
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, lacks a column or has one that is not known, or a line is not such.
     """
     table = _read(path)
     unknown = [name for name in table.column_names if name not in _COLUMNS]

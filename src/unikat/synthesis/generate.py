@@ -97,11 +97,6 @@ def draw_persons(
         The sample, with its design.
     fitted
         What the model was fitted to: the same, or with the class of the records as one more key.
-
-    Raises
-    ------
-    SpecError
-        If the model hardly ever draws a record of one of the classes.
     """
     if table.sampling is None:
         return model.simulate(at.stream, at.state, data, table.n_records)

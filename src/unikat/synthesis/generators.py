@@ -113,11 +113,6 @@ def cart(training: Training) -> Made:
     has at least five records, and splits that tell no value better are taken back. The first key
     has its shares in the sample. So does the program synthpop of R by default, but for the order of
     levels.
-
-    Raises
-    ------
-    UnikatError
-        If scikit-learn is not installed.
     """
     codes, rng = training.codes, training.rng
     made = np.empty_like(codes)
@@ -138,11 +133,6 @@ def cart_values(known: Int32, values: Int32, wanted: Int32, rng: np.random.Gener
         (n_wanted, n_columns): of the synthetic records.
     rng
         For the draws.
-
-    Raises
-    ------
-    UnikatError
-        If scikit-learn is not installed.
     """
     try:
         from sklearn.tree import DecisionTreeClassifier
@@ -211,13 +201,7 @@ OTHERS: dict[str, Generator] = dict(
 
 
 def generators(labels: Iterable[str]) -> dict[str, Generator]:
-    """Make generators by their labels; the second sample is always among them.
-
-    Raises
-    ------
-    SpecError
-        If one has an option that it does not know.
-    """
+    """Make generators by their labels; the second sample is always among them."""
     found: dict[str, Generator] = {}
     for label in dict.fromkeys([*labels, SECOND_SAMPLE]):
         asked = ModelSpec.of(label)

@@ -157,13 +157,7 @@ def pair_shares(
 
 
 def measured(labels: Iterable[str], population: Population) -> dict[str, Measured]:
-    """Make generators by their labels, scored beside a population of persons or of households.
-
-    Raises
-    ------
-    SpecError
-        If one has an option that it does not know, or cannot make these households.
-    """
+    """Make generators by their labels, scored beside a population of persons or of households."""
     table = population.table
     found = generators(labels)
     if table.layout is None:

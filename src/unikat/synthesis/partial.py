@@ -99,11 +99,6 @@ def draw_members_given(
         The original, in the order of the households of the table.
     table, fitted, replaced
         As of `draw_given`.
-
-    Raises
-    ------
-    SpecError
-        If a household is hardly ever possible given what is kept of it.
     """
     layout, household, names = table.layout, persons.household, persons.names
     assert layout is not None

@@ -44,13 +44,7 @@ class Persons(NamedTuple):
 
 
 def head_codes(persons: Persons, layout: HouseholdLayout) -> Mapping[str, int]:
-    """Codes of the keys that all heads share, where the heads are apart and these no head keys.
-
-    Raises
-    ------
-    SpecError
-        If heads differ in such a key: what it is of a synthetic head is not known.
-    """
+    """Codes of the keys that all heads share, where the heads are apart and these no head keys."""
     if not layout.head_apart or persons.head is None:
         return {}
     moved = {key.name for key in layout.household_keys}

@@ -54,11 +54,6 @@ class ShareOf(NamedTuple):
 def parse_formula(text: str) -> Formula:
     """Read a formula.
 
-    Raises
-    ------
-    SpecError
-        If it is none.
-
     Examples
     --------
     >>> parse_formula("share(all same RACE | size = 3)")
@@ -96,11 +91,6 @@ def share_of(
         A condition on one person by role.
     weights
         (n_households,) sample weights; None: all have one.
-
-    Raises
-    ------
-    SpecError
-        If a condition is wrong, or names no key or role.
     """
     given = _hold(formula, formula.given, households, roles)
     n = int(given.sum())

@@ -33,22 +33,7 @@ def score_files(
     files: Sequence[ToldFile],
     synthesizers: Mapping[str, Measured],
 ) -> Iterator[FitScore]:
-    """Score the files of other generators beside the population.
-
-    Parameters
-    ----------
-    population, study
-        Of which the samples are drawn again.
-    files
-        File by file.
-    synthesizers
-        Generators whose names others must not have.
-
-    Raises
-    ------
-    DataError
-        If a file is of no sample of the study, or has the name of a generator that is run here.
-    """
+    """Score the files of other generators beside the population."""
     scorer = next(iter(synthesizers.values()), None)
     for one in files:
         fit = one.fit
@@ -73,11 +58,6 @@ def split_files(
         (n_records, n_keys)
     names, n, repeat
         Name of the generator, size and number of the sample, of each record.
-
-    Raises
-    ------
-    DataError
-        If a size or number is not whole.
     """
     places: dict[Fit, list[int]] = {}
     for place, (name, size, number) in enumerate(zip(names, n, repeat, strict=True)):

@@ -35,13 +35,7 @@ Alternative = TypeVar("Alternative")
 
 
 class Binder(ABC, Generic[Alternative]):
-    """Binds the names of one rule and expands it.
-
-    Parameters
-    ----------
-    text, where
-        The rule, and what messages call it.
-    """
+    """Binds the names of one rule and expands it."""
 
     most: ClassVar[int]
     """Most alternatives that a rule may expand to."""

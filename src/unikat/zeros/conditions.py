@@ -36,13 +36,7 @@ _MOST_COMPARED = 2_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """Where the levels of each key stand in a condition.
-
-    Parameters
-    ----------
-    n_levels
-        Levels of each key.
-    """
+    """Where the levels of each key stand in a condition."""
 
     n_levels: tuple[int, ...]
 
@@ -124,13 +118,7 @@ def merged(conditions: Iterable[int], masks: Sequence[int]) -> list[int]:
 
 
 class Context:
-    """The keys a rule may name, for the errors of all rules on the same keys.
-
-    Parameters
-    ----------
-    keys
-        The key variables.
-    """
+    """The keys a rule may name, for the errors of all rules on the same keys."""
 
     def __init__(self, keys: Sequence[Key]) -> None:
         self.keys = tuple(keys)

@@ -236,13 +236,7 @@ def check_on_conflict(on_conflict: str) -> None:
 
 
 def find_conflicts(table: CellTable, zeros: Zeros) -> Conflicts:
-    """Find the records that break a rule.
-
-    Raises
-    ------
-    SpecError
-        If the rules are about other keys.
-    """
+    """Find the records that break a rule."""
     if [(key.name, key.labels) for key in zeros.keys] != [
         (key.name, key.labels) for key in table.keys
     ]:

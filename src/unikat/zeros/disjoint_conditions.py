@@ -46,11 +46,6 @@ def disjoint(conditions: Bool, offsets: Int64 | Sequence[int]) -> Int32:
         (n_pieces, n_keys): one level of each key, or -1 for any; sorted. A cell that meets a
         condition is in exactly one piece, any other cell in none.
 
-    Raises
-    ------
-    SpecError
-        If there are more than 1,000,000 pieces, or the conditions overlap in too many ways.
-
     Examples
     --------
     Level 0 of the first key, or level 2 of the second:

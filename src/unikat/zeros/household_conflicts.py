@@ -107,11 +107,6 @@ def find_household_conflicts(
         The households (see :meth:`HouseholdZeros.broken`).
     record_household
         (n_rows,): household of each row of the file, -1 of a row that belongs to none.
-
-    Raises
-    ------
-    SpecError
-        If the rules are about other keys.
     """
     house, members = np.asarray(house_codes), np.asarray(member_codes)
     for codes, keys in ((house, zeros.household_keys), (members, zeros.person_keys)):

@@ -51,15 +51,7 @@ class _Bits:
 
 
 def compile_rules(rules: Sequence[Sequence[Clause]], words: Vocabulary) -> HouseholdRules:
-    """Return rules, each a list of clauses, as arrays.
-
-    Parameters
-    ----------
-    rules
-        The clauses of each rule.
-    words
-        The vocabulary that made them.
-    """
+    """Return rules, each a list of clauses, as arrays."""
     bits = _Bits()
     is_head = 0
     needs: list[list[int]] = []

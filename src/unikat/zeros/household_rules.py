@@ -137,13 +137,6 @@ class HouseholdZeros:
             keys (see :func:`unikat.zeros.conditions_from_table`).
         encoding
             Character encoding of files of conditions that are not UTF-8.
-
-        Raises
-        ------
-        SpecError
-            If a rule or a role is wrong, or a rule forbids nothing or everything.
-        DataError
-            If a table cannot be read.
         """
         if isinstance(rules, str):
             raise SpecError(f"rules must be a list of texts, such as [{EXAMPLE!r}].")

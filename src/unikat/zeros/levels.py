@@ -47,13 +47,7 @@ def is_number(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Levels:
-    """The levels of a key as a rule sees them; the level for missing values has no number.
-
-    Parameters
-    ----------
-    key
-        The key variable.
-    """
+    """The levels of a key as a rule sees them; the level for missing values has no number."""
 
     key: Key
 

@@ -101,11 +101,6 @@ def suggest(
     tuple of Suggestion
         The most surprising absence first, by E. No record of the table breaks any.
 
-    Raises
-    ------
-    SpecError
-        If an option is out of range, or the zeros are about other keys.
-
     Examples
     --------
     >>> from unikat.data.keys import Key

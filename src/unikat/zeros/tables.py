@@ -65,13 +65,6 @@ def conditions_from_table(table: Any, keys: Sequence[Key], *, encoding: str | No
         (n_conditions, n_rows): whether a level is in the set of a condition, n_rows being the sum
         of the numbers of levels. Rows that are repeated or lie within another one are left out.
 
-    Raises
-    ------
-    SpecError
-        If a column is no key, an entry no level, or a row all blank.
-    DataError
-        If the file cannot be read.
-
     Examples
     --------
     >>> import pandas as pd

@@ -309,11 +309,6 @@ def holds(text: str, keys: Sequence[Key], cells: AnyArray, where: str) -> Bool:
     where
         What messages call it.
 
-    Raises
-    ------
-    SpecError
-        If it is no rule, or does not fit the keys.
-
     Examples
     --------
     >>> keys = [Key.of_size("AGE", 90), Key.of_size("SEX", 2)]

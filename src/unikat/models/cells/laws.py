@@ -110,13 +110,7 @@ class Empty(NamedTuple):
 
 
 def lay_out(table: CellTable, n_cells: int | None, by_rate: bool) -> SuperpopulationData:
-    """Collect counts and sampling rates of a table; rates count for the pairs if `by_rate`.
-
-    Raises
-    ------
-    SpecError
-        If `n_cells` is less than the occupied cells, or more than are possible.
-    """
+    """Collect counts and sampling rates of a table; rates count for the pairs if `by_rate`."""
     complete = ~table.incomplete
     counts = table.counts[complete].astype(np.float64)
     possible = math.prod(table.n_levels)

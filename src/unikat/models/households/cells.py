@@ -267,11 +267,6 @@ def drawn_given(
     Those that the rules forbid are drawn again, given the same: so what is drawn has its
     distribution given what is known and that the household is possible. Members stay in the order
     in which they are given.
-
-    Raises
-    ------
-    SpecError
-        If a household is hardly ever possible.
     """
     found = cells.copy()
     left, n = np.arange(len(cells)), len(cells)

@@ -30,13 +30,7 @@ _LEAST_REST = 1e-6
 
 
 def role_of(table: CellTable, composition: str) -> int:
-    """Person key that holds the role, -1 if none; `composition`: "auto", its name, or "none".
-
-    Raises
-    ------
-    SpecError
-        If the key that is named cannot hold it.
-    """
+    """Person key that holds the role, -1 if none; `composition`: "auto", its name, or "none"."""
     layout = table.layout
     if composition == "none" or layout is None:
         return -1

@@ -175,11 +175,6 @@ def prepare(table: CellTable, roles: Roles | None = None, head: int = -1) -> Nes
     """Lay a table of households out, the composition being the size if no roles are given.
 
     head: the role of the head, to whose values those of the others are tied; -1 without ties.
-
-    Raises
-    ------
-    SpecError
-        If its records are no households, or the size of one is not known.
     """
     layout = table.layout
     if layout is None:
@@ -461,13 +456,7 @@ class OpenRoles(NamedTuple):
 
 
 def lay_out_open(columns: Columns, cells: Int32) -> OpenRoles:
-    """Lay rows of codes out of which roles are missing; sizes are known.
-
-    Raises
-    ------
-    SpecError
-        If members' values are tied to those of a head who is not known.
-    """
+    """Lay rows of codes out of which roles are missing; sizes are known."""
     codes, members = columns.parts(cells)
     there, fits = _there(columns, codes, members)
     walk = columns.walk

@@ -112,11 +112,6 @@ def simulate_impossible(
     """Simulate households until `target` possible ones have come; count the impossible ones.
 
     Up to `most_listed` impossible ones are also returned one by one.
-
-    Raises
-    ------
-    SpecError
-        If hardly any household is possible.
     """
     shape = shape_of(columns, rules)
     law = law_of(columns, weights, shape)

@@ -123,11 +123,6 @@ class Design(NamedTuple):
 def list_cells(table: CellTable, model: str) -> Grid:
     """List the possible cells of a table for a model, which messages name.
 
-    Raises
-    ------
-    SpecError
-        If there are too many, or if a record can be in none of them.
-
     Examples
     --------
     >>> from unikat.data.keys import Key
@@ -169,13 +164,7 @@ def list_cells(table: CellTable, model: str) -> Grid:
 
 
 def design_of(grid: Grid, fixed: str, intercept: bool) -> Design:
-    """Treatment contrasts from the first level of each key, and products of two of them.
-
-    Raises
-    ------
-    SpecError
-        If there are too many columns.
-    """
+    """Treatment contrasts from the first level of each key, and products of two of them."""
     n_cells, n_keys = grid.cells.shape
     contrasts = (grid.levels - 1).tolist()
     terms: list[tuple[int, ...]] = [()] if intercept else []

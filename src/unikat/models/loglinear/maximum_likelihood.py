@@ -65,11 +65,6 @@ def fit(
         Records added, spread as if keys were independent.
     start
         A fit of a model within this one, whose factors are a start.
-
-    Raises
-    ------
-    SpecError
-        If there are too many cells of positive probability, or nothing is known of any record.
     """
     if (table.cells < 0).all():
         raise SpecError(

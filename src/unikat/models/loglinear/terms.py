@@ -45,11 +45,6 @@ def parse_terms(text: str, names: Sequence[str]) -> Generators:
     equal shares. So is the interaction of every key with the sampling class, if that is among the
     names: within a class unobserved units are like the records, and the classes differ.
 
-    Raises
-    ------
-    SpecError
-        If a key is not known, or nothing is named.
-
     Examples
     --------
     >>> parse_terms("B:C", ["A", "B", "C"])

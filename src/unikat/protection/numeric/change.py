@@ -104,12 +104,6 @@ def entries(
         Reads a column of numbers.
     where
         What messages call the file.
-
-    Raises
-    ------
-    SpecError, DataError
-        If a column is a key, named twice, not there or no number; if a method cannot be carried
-        out.
     """
     found = []
     named: list[str] = []
@@ -148,11 +142,6 @@ def check_entry(entry: Entry, named: Sequence[str] = ()) -> None:
         The columns, of the records that are released.
     named
         Columns that are changed, by which nothing is grouped.
-
-    Raises
-    ------
-    SpecError, DataError
-        With the column and the method.
     """
     for method in entry.methods:
         if both := [name for name in method.by if name in named]:

@@ -33,11 +33,6 @@ def changed(values: Float64, method: Method, by: Int64, generator: np.random.Gen
         (n,): group of each record, within which it microaggregates; -1 where it is not known.
     generator
         For methods that draw.
-
-    Raises
-    ------
-    SpecError
-        If the mean of fewer than three records would be published.
     """
     if method.name == AS_IT_IS:
         return values

@@ -113,15 +113,7 @@ def _bytes(text: str) -> bytes:
 
 
 def read_certificate(path: Path) -> Certificate:
-    """Read a certificate that is exactly as it was written.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read, is none, or is of another version.
-    DataError
-        If a byte of it was changed.
-    """
+    """Read a certificate that is exactly as it was written."""
     content = read_bytes(path, _LONGEST)
     name = brief(str(path))
     try:
@@ -161,13 +153,7 @@ def read_certificate(path: Path) -> Certificate:
 
 
 def digest_of(path: Path, salt: str | None = None) -> Digest:
-    """Digest a file, in pieces; with a salt (hexadecimal) by HMAC.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read.
-    """
+    """Digest a file, in pieces; with a salt (hexadecimal) by HMAC."""
     made: Any = hashlib.sha256() if salt is None else hmac.new(
         bytes.fromhex(salt), digestmod=hashlib.sha256
     )  # fmt: skip

@@ -88,11 +88,6 @@ def find_classics(
     """Compute the classic measures of a file, for the records that were assessed.
 
     `missing_values` mean missing: in all columns, or by column.
-
-    Raises
-    ------
-    DataError, SpecError
-        If a column does not exist, or an option is out of range; if a sensitive variable is a key.
     """
     no_sensitive_key(spec.sensitive, [key.name for key in table.keys])
 
@@ -127,13 +122,7 @@ def find_column(
     handled: Handled | None,
     missing_values: object = (),
 ) -> Column:
-    """Read a column by which the risk can be broken down; parameters as for `find_classics`.
-
-    Raises
-    ------
-    DataError
-        If there is no such column.
-    """
+    """Read a column by which the risk can be broken down; parameters as for `find_classics`."""
     codes, values = microdata.codes(column, missing_values)
     kept = slice(None) if handled is None else np.flatnonzero(handled.kept)
     return Column(name=column, codes=codes[kept], labels=tuple(values))

@@ -67,13 +67,7 @@ class Results:
     """The folder, wherever the working folder is later."""
 
     def read(self, name: str) -> bytes:
-        """Read a file of the run, if it is still the one of these results.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be read, or was changed or replaced since.
-        """
+        """Read a file of the run, if it is still the one of these results."""
         path = self.root / name
         try:
             content = path.read_bytes()
@@ -125,29 +119,12 @@ def write(found: Findings, folder: Path) -> None:
 
 
 def write_result(found: Findings, folder: Path) -> None:
-    """Write `result.json` alone, as the preliminary answer of a run that goes on.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
+    """Write `result.json` alone, as the preliminary answer of a run that goes on."""
     replace_file(folder / RESULT, facts_text(found.result).encode())
 
 
 def load(folder: str | os.PathLike[str]) -> Results:
-    """Read the results of a run and check that they are what was written.
-
-    Parameters
-    ----------
-    folder
-        The folder of the run.
-
-    Raises
-    ------
-    OutputError
-        If there is no complete run, or a file was changed since it was written.
-    """
+    """Read the results of a run and check that they are what was written."""
     folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise OutputError(f"{folder} is not a folder; name the folder of a run (its --out).")

@@ -14,13 +14,7 @@ from unikat.report.text.words import say
 
 
 def word_document(found: Facts) -> bytes:
-    """Make the document, without pictures; its sentences and numbers are those of the pages.
-
-    Raises
-    ------
-    SpecError
-        If python-docx is not installed.
-    """
+    """Make the document, without pictures; its sentences and numbers are those of the pages."""
     try:
         from docx import Document
         from docx.oxml.ns import qn

@@ -43,13 +43,7 @@ def samples_table(scores: Sequence[FitScore], summary: EvaluationSummary) -> pa.
 
 
 def read_samples(folder: Path) -> pa.Table:
-    """Read `evaluation.parquet` of a run.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be read, or is not what a run writes.
-    """
+    """Read `evaluation.parquet` of a run."""
     path = folder / EVALUATE.others[0]
     try:
         found = pq.read_table(path)

@@ -84,13 +84,7 @@ def copied_files(kind: Kind, source: Path) -> dict[str, Callable[[Path], None]]:
 
 
 def read_run(kind: Kind, folder: Path) -> tuple[Any, Spec]:
-    """Read the numbers of a run, and what was asked.
-
-    Raises
-    ------
-    OutputError
-        If they cannot be read, or are not what this version writes.
-    """
+    """Read the numbers of a run, and what was asked."""
     refuse_links(folder, [*kind.files, *kind.records_in(folder)])
     path = folder / kind.numbers
     module, _, name = kind.answers.rpartition(".")
@@ -110,15 +104,7 @@ def read_run(kind: Kind, folder: Path) -> tuple[Any, Spec]:
 
 
 def read_records(kind: Kind, folder: Path, name: str) -> pa.Table:
-    """Read a file of records of a run: all columns.
-
-    Raises
-    ------
-    OutputError
-        If the run has no such file.
-    DataError
-        If it cannot be read.
-    """
+    """Read a file of records of a run: all columns."""
     # A name may lead anywhere in a folder of somebody else.
     if name not in kind.records_in(folder):
         raise OutputError(f"The {kind.noun} in {folder} has no file {brief(name)!r} any more.")

@@ -198,13 +198,7 @@ class Figure:
 
 
 def figure(name: str, result: Result, traces: Mapping[str, Float64]) -> Figure:
-    """Draw a figure of the report (by its name in `drawings`) on white paper.
-
-    Raises
-    ------
-    SpecError
-        If there is nothing to show, with the reason.
-    """
+    """Draw a figure of the report (by its name in `drawings`) on white paper."""
     drawn = drawings(result, traces)
     if name not in drawn:
         _refuse(name, result)
@@ -236,13 +230,7 @@ class Figures:
         return partial(by_itself, self._drawn[name])
 
     def __call__(self) -> Figure:
-        """Draw the first.
-
-        Raises
-        ------
-        SpecError
-            If there is none.
-        """
+        """Draw the first."""
         if not self._drawn:
             raise SpecError("This answer has no figure; its page has tables alone: .to_html().")
         return by_itself(next(iter(self._drawn.values())))

@@ -61,15 +61,7 @@ def aligned(
     *,
     n_keys: int,
 ) -> Files:
-    """Bring files into the coding of the original, whose tables have missing as a level.
-
-    Raises
-    ------
-    DataError
-        If a synthetic file has a level that the original does not have.
-    SpecError
-        If a key is grouped by quantiles.
-    """
+    """Bring files into the coding of the original, whose tables have missing as a level."""
     keys = original.table.keys
     levels: list[dict[str, int]] = [{} for _ in keys]
     """Labels of levels that the control file or the population alone has, with their codes."""
@@ -110,13 +102,6 @@ def coded(
         Takes labels of levels that the other file lacks, by key, with new codes; None: refuse them.
     whose
         What messages call the other file.
-
-    Raises
-    ------
-    DataError
-        If a record has a level that the other file does not have.
-    SpecError
-        If a key is grouped by quantiles.
     """
     table = file.table
     cells = np.empty_like(table.cells)

@@ -69,13 +69,7 @@ class Generator(NestedHouseholds):
 
     @classmethod
     def of(cls, model: NestedHouseholds, original: CellTable) -> Generator:
-        """Of a model and its original.
-
-        Raises
-        ------
-        SpecError
-            If members are tied to the head: the ratios take members of a class as independent.
-        """
+        """Of a model and its original."""
         if model.ties != "none":
             raise SpecError(
                 "An intruder's probabilities are not known for households with ties to the head. "
@@ -381,13 +375,7 @@ def _priors(candidates: Candidates, persons: Persons) -> dict[str, Prior]:
 
 
 def attacked_households(table: CellTable, data: NestedData, seed: int) -> HouseholdRatios:
-    """Draw the households that are attacked, and return what is computed of each kept state.
-
-    Raises
-    ------
-    DataError
-        If no household of the original is complete.
-    """
+    """Draw the households that are attacked, and return what is computed of each kept state."""
     complete = np.flatnonzero(~table.incomplete)
     if not len(complete):
         raise DataError("No household of the original is complete, so that none can be attacked.")

@@ -134,11 +134,6 @@ def link(
         Probability of the intervals.
     n_threads, memory_limit
         Of the engine.
-
-    Raises
-    ------
-    SpecError
-        If the engine is not installed, or no two records can be of one person.
     """
     check_engine()
     plan = blocking(file, external, rates)

@@ -176,13 +176,7 @@ def log_priors(
 
 
 def known_population(table: CellTable, margins: Sequence[Margin]) -> CellTable:
-    """Return a table with counts of its population that an intruder knows.
-
-    Raises
-    ------
-    DataError, SpecError
-        If they contradict the records or each other, or two of them are over the same key.
-    """
+    """Return a table with counts of its population that an intruder knows."""
     keys = [j for margin in margins for j in margin.keys]
     shared = [table.keys[j].name for j in {*keys} if keys.count(j) > 1]
     if shared:
