@@ -19,10 +19,10 @@ from unikat.errors import OutputError as OutputError
 from unikat.errors import SpecError as SpecError
 from unikat.errors import UnikatError as UnikatError
 from unikat.inference.backends import Workers as Workers
-from unikat.inference.plan import Plan as Plan
-from unikat.inference.plan import StopRule as StopRule
 from unikat.inference.checkpoint import Checkpoint as Checkpoint
 from unikat.inference.draws import Draws as Draws
+from unikat.inference.plan import Plan as Plan
+from unikat.inference.plan import StopRule as StopRule
 from unikat.jobs.assessment import Assessment as Assessment
 from unikat.jobs.attack import Attacks as Attacks
 from unikat.jobs.check import Certified as Certified
