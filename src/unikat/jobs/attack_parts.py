@@ -64,11 +64,6 @@ def fits_of(asked: Fitted, **how: Any) -> list[Fits]:
 
     What a search for the nearest records takes is not known before, and by how much the fits of the
     model go on, their variances tell.
-
-    Raises
-    ------
-    SpecError
-        If a model refuses the data.
     """
     found, n = [], asked.n_files
     table, law = asked.table, None

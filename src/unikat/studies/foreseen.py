@@ -110,13 +110,7 @@ def of_assessment(
     workers: Workers,
     registry: Registry | None = None,
 ) -> Workload:
-    """Foresee `studies.fit.fit`.
-
-    Raises
-    ------
-    SpecError
-        If the model, or each that `auto` could select, refuses the table.
-    """
+    """Foresee `studies.fit.fit`."""
     if registry is None and known_exactly(table):
         return Workload(fits=())
     return Workload(fits=tuple(_fits_of_one(model, table, plan, seed, workers, registry)))
@@ -253,13 +247,7 @@ def of_comparison(
     *,
     workers: Workers,
 ) -> Workload:
-    """Foresee `studies.compare.compare`, with what `auto` does before it.
-
-    Raises
-    ------
-    SpecError
-        If a model refuses the table.
-    """
+    """Foresee `studies.compare.compare`, with what `auto` does before it."""
     parts = parts_of_comparison(candidates, table, settings, workers=workers)
     return Workload(fits=tuple(fit for one in parts for fit in (*one.evidence, *one.fits)))
 
@@ -312,13 +300,7 @@ def parts_of_comparison(
 def of_study(
     population: Population, models: Mapping[str, Any], study: Study, *, workers: Workers
 ) -> Workload:
-    """Foresee `studies.evaluate.evaluate`, by the first sample of each size.
-
-    Raises
-    ------
-    SpecError
-        If a sample cannot be drawn.
-    """
+    """Foresee `studies.evaluate.evaluate`, by the first sample of each size."""
     found: list[ForeseenFit] = []
     alone = Workers(n_workers=1, n_threads=workers.n_threads or 1, device=workers.device)
     for n in study.sizes:
@@ -362,13 +344,7 @@ def of_fit(
     workers: Workers,
     n_fits: int = 1,
 ) -> Workload:
-    """Foresee fits of a model with an observer of their own.
-
-    Raises
-    ------
-    SpecError
-        If the model refuses the table.
-    """
+    """Foresee fits of a model with an observer of their own."""
     found = _tried(model, label, purpose, table, observer, plan, seed, workers)
     return Workload(fits=(replace(found, n_fits=n_fits),))
 

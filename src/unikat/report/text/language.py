@@ -52,13 +52,7 @@ def current() -> str:
 
 
 def check_language(language: str) -> None:
-    """Refuse a language without words.
-
-    Raises
-    ------
-    SpecError
-        With the ones that there are.
-    """
+    """Refuse a language without words."""
     if language not in LANGUAGES:
         known = f"{', '.join(LANGUAGES[:-1])} or {LANGUAGES[-1]}"
         raise SpecError(f"language is {language!r}; it must be {known}.")
@@ -66,13 +60,7 @@ def check_language(language: str) -> None:
 
 @contextmanager
 def speaking(language: str, terms: TermsSpec | None = None) -> Iterator[None]:
-    """Say all words in a language, terms as an office does.
-
-    Raises
-    ------
-    SpecError
-        If there are no words in it.
-    """
+    """Say all words in a language, terms as an office does."""
     check_language(language)
     own = tuple(
         one for of, words in (terms.words.items() if terms else ()) if of == language
