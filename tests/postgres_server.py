@@ -56,13 +56,20 @@ class Server:
             found: list[tuple[Any, ...]] = cursor.fetchall()
             return found
 
+    def connections(self) -> int:
+        """Return how many connections there were so far, without one of its own."""
+        return (self.folder / "log").read_text().count("connection received")
+
     def restart(self) -> None:
         """Shut it down, whoever is connected, and start it again."""
         self.control("restart", "-m", "fast")
 
     def control(self, *words: str) -> None:
         """Call pg_ctl."""
-        listening = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        listening = (
+            f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off "
+            "-c log_connections=on"
+        )
         _as_owner(
             [
                 *(self._bin / "pg_ctl", "-D", self.folder / "data", "-w", "-o", listening),

@@ -22,13 +22,15 @@ SHOWN = (
 )  # fmt: skip
 POSTED = (
     "/file", "/keys", "/keys/keep", "/keys/groups", "/keys/missing", "/keys/population",
-    "/keys/check", "/keys/suggest", "/cancel/{}", "/what-if-apply/{}",
+    "/keys/check", "/keys/suggest", "/cancel/{}", "/what-if-apply/{}", "/connect/{}",
 )  # fmt: skip
 """Those that start a run are left to the tests of the workbench: it would outlive the case. So are
 those that rename, archive or decide: they change what is there."""
 _IDS = ("assess", "compare", "evaluate", "protect", "synthesize", "assess/report.html", "nothing")
 _FIELDS = {
     "file": ("people.csv", "work/people.csv"), "path": ("people.csv", "../people.csv"),
+    "query": ("SELECT AGE FROM people", "COPY x TO 'y'"), "digest": ("0" * 64,),
+    "then": ("/runs", "//evil.example/"),
     "name": ("people.csv",), "size": ("100", "3000"), "keys": ("AGE", KEYS),
     "key": ("AGE", "AREA"), "rule": ("width(5)",), "population_size": ("3000",),
     "missing_values": ("-1,99",), "zeros": ("AGE < 22 and WORK == 'mine'",), "rules": ("AGE < 3",),

@@ -20,6 +20,7 @@ from unikat.jobs.explore import Exploration
 from unikat.jobs.looks import Points
 from unikat.protection.subsample import Shares
 from unikat.risk.limits import judge
+from unikat.spec.trust import Trust
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     told: list[tuple[str, float | None]] = []
-    found = Exploration.open(run, lambda *what: told.append(what), run.parent)
+    found = Exploration.open(run, lambda *what: told.append(what), Trust(inside=run.parent))
     assert told[0] == ("Reading the file", None)
     assert told[-1] == ("Drawing states of the model", 1.0)
     _, sex, age, _ = found.keys
@@ -112,7 +113,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_households_are_explored_as_what_if_does(homes: Path) -> None:
-    found = Exploration.open(homes, inside=homes.parent)
+    found = Exploration.open(homes, trust=Trust(inside=homes.parent))
     # Keys of the household first, then of its members; the size is not recoded.
     assert [key.name for key in found.keys] == ["tenure", "age", "sex"]
     at = next(i for i, step in enumerate(found.keys[1].steps) if 1 < step.n_groups < 9)
@@ -155,7 +156,7 @@ def _r1_of(found: Exploration) -> Any:
 
 
 def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:
-    found = Exploration.open(run, inside=run.parent)
+    found = Exploration.open(run, trust=Trust(inside=run.parent))
 
     def newer() -> None:
         raise InterruptedError
@@ -172,7 +173,7 @@ def test_what_is_raised_between_ends_a_look_and_a_search(run: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_done_besides_is_that_of_protect(run: Path) -> None:
-    found = Exploration.open(run, inside=run.parent)
+    found = Exploration.open(run, trust=Trust(inside=run.parent))
     names = [key.name for key in found.keys]
     at = next(i for i, one in enumerate(found.keys[names.index("age")].steps) if one.n_groups < 9)
     steps = [0] * len(names)
@@ -246,7 +247,7 @@ def test_a_protection_takes_the_fit_of_an_assessment(
 
 
 def test_the_pictures_of_a_plan_are_about_its_records(run: Path) -> None:
-    found = Exploration.open(run, inside=run.parent)
+    found = Exploration.open(run, trust=Trust(inside=run.parent))
     names = [key.name for key in found.keys]
     steps = [0] * len(names)
     steps[names.index("age")] = 2
@@ -285,7 +286,7 @@ def test_the_pictures_of_a_plan_are_about_its_records(run: Path) -> None:
 
 
 def test_groups_made_by_hand_are_looked_at_as_what_if_does(run: Path) -> None:
-    found = Exploration.open(run, inside=run.parent)
+    found = Exploration.open(run, trust=Trust(inside=run.parent))
     names = [key.name for key in found.keys]
     known = found.levels("region")
     tau1 = found.look([0] * len(names)).tau1.mean

@@ -27,6 +27,7 @@ from unikat.report.text.verdict import apart, named, verdict_text
 from unikat.report.text.words import changed
 from unikat.risk.limits import Judged, Measured, judge, together
 from unikat.spec.limits import Limit
+from unikat.spec.trust import Trust
 
 COLUMNS = {"keys": ["sex", "age", "education"], "progress": False}
 
@@ -247,7 +248,7 @@ def test_whole_runs_of_one_file_have_one_verdict(tmp_path: Path, text: str) -> N
         )
     }  # fmt: skip
     assert judged == {str(assessed.result.threshold)}
-    sliders = Exploration.open(tmp_path / "run", inside=tmp_path)
+    sliders = Exploration.open(tmp_path / "run", trust=Trust(inside=tmp_path))
     looked = sliders.look([0, 0, 0], text).judged
     assert looked is not None
     verdicts = {

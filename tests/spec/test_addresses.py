@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import unikat
 from unikat.cli.main import main
 from unikat.errors import SpecError, UnikatError, brief, hidden, may_be_address, shown
-from unikat.spec.addresses import checked_address
+from unikat.spec.addresses import checked_address, connection_parts
 
 SECRET = "Geh31mrat"
 NEARLY = [
@@ -182,6 +182,30 @@ def test_addresses_that_can_be_understood() -> None:
         assert checked_address(address) == address
     for address in ("postgresql://u%3Ax@h/d", "postgresql://u@h@h/d", "postgresql://u v@h"):
         with pytest.raises(SpecError, match=re.escape("postgresql://USER@HOST:PORT/DATABASE")):
+            checked_address(address)
+
+
+def test_addresses_are_taken_apart_as_by_the_library_of_postgresql() -> None:
+    """What stands last decides, so that a page shows where a connection would go."""
+    for address, host in (
+        ("postgresql://good.example/d?host=evil.example", "evil.example"),
+        ("postgresql://good.example,evil.example:1/d", "good.example,evil.example"),
+        ("postgresql://good.ex%61mple/d", "good.example"),
+        ("postgresql://u@[::1]:5432/d", "::1"),
+        ("postgresql://u@h/d?%68ost=%65vil", "evil"),
+    ):
+        assert connection_parts(checked_address(address))["host"] == host
+    named = "postgresql://good.example/d?hostaddr=192.0.2.1&service=other&passfile=/tmp/x"
+    found = connection_parts(checked_address(named))
+    assert (found["hostaddr"], found["service"], found["passfile"]) == (
+        "192.0.2.1", "other", "/tmp/x",
+    )  # fmt: skip
+    # Behind # other programs see no parameters, and that library does.
+    for address in (
+        f"postgresql://h/d#?password={SECRET}",
+        f"postgresql://u@h/#?p%61ssword={SECRET}",
+    ):
+        with pytest.raises(SpecError):
             checked_address(address)
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 import unikat
 from unikat.cli.main import main
 from unikat.errors import SpecError
+from unikat.spec.addresses import source_digest
 from unikat.spec.assessment import AssessmentSpec
 from unikat.spec.attack import AttackSpec
 from unikat.spec.base import Spec
@@ -24,7 +25,7 @@ from unikat.spec.paths import NamesFiles, OfUser, hierarchy_file, of_user
 from unikat.spec.plan import PlanSpec
 from unikat.spec.protection import ProtectionSpec
 from unikat.spec.synthesis import SynthesisSpec
-from unikat.spec.tables import FileSpec
+from unikat.spec.tables import FileSpec, RegistrySpec
 from unikat.spec.trust import FOREIGN, Trust
 from unikat.spec.verification import VerifySpec
 
@@ -212,6 +213,23 @@ def test_one_option_allows_and_says_what_was_taken(sent: Path, capsys: Any) -> N
     again = ["assess", "out/assessment.toml", "--out", "again", "--workers", "1"]
     assert main(again) == 1
     assert main([*again, "--trust-spec"]) == 2
+
+
+def test_a_database_and_its_query_are_confirmed_together(sent: Path) -> None:
+    address, query = "postgresql://me@db.example/survey", "SELECT A, B FROM persons"
+    spec = {"population_size": 100, "keys": ["A", "B"], "data": {"database": address}}
+    for said in ({}, {"query": query}):
+        asked = AssessmentSpec.parse(spec | {"data": spec["data"] | said})
+        confirmed = Trust(sources=frozenset({source_digest(address, said.get("query"))}))
+        assert confirmed.foreign(asked, sent) == []
+        for other in ((address, "SELECT A, B FROM others"), (address + "2", said.get("query"))):
+            found = Trust(sources=frozenset({source_digest(*other)})).foreign(asked, sent)
+            assert len(found) == len(said) + 1
+        # Of a registry nothing was confirmed.
+        both = asked.model_copy(update={"registry": RegistrySpec(query=query)})
+        assert [one.partition(":")[0] for one in confirmed.foreign(both, sent)] == [
+            "registry.query"
+        ]
 
 
 def test_links_and_patterns_lead_nowhere_else(sent: Path) -> None:

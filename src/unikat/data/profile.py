@@ -33,6 +33,8 @@ MOST_COUNTED = 100
 """Levels up to which the levels of a column are counted exactly."""
 N_BINS = 24
 """Bars of the picture of a column, at most."""
+_PARTS = ("sheet", "table", "query")
+"""Options that say which part of a file is read."""
 _RULES = ("width(5)", "width(10)", "quantile(5)", "quantile(10)")
 MOST_COLUMNS = 2_000
 """Columns that are looked at."""
@@ -322,8 +324,10 @@ def tables_in(source: Any, **reading: Any) -> tuple[str, tuple[str, ...]]:
 
     Names that cannot be shown are left out.
     """
-    how = {name: value for name, value in reading.items() if name not in ("sheet", "table")}
-    for what in ("sheet", "table"):
+    how = {
+        name: value for name, value in reading.items() if name not in ("sheet", "table", "query")
+    }
+    for what in _PARTS[:2]:
         try:
             # No file can have it.
             open_source(source, **how, **{what: "\0"})

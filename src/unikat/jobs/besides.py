@@ -25,6 +25,7 @@ from unikat.protection.what_if import Posterior
 from unikat.spec.from_options import specify
 from unikat.spec.perturbation import SwapRule
 from unikat.spec.protection import BY_SEARCH, ProtectionSpec
+from unikat.spec.trust import Trust
 
 _SEED = 0
 """The same question has the same answer, also after a restart."""
@@ -41,7 +42,7 @@ class Besides:
 
     @classmethod
     def of(
-        cls, texts: Mapping[str, str], specification: Path, inside: Path | None, table: Posterior
+        cls, texts: Mapping[str, str], specification: Path, trust: Trust, table: Posterior
     ) -> Besides | None:
         """Read it as `protect` does; None if nothing is done.
 
@@ -49,8 +50,8 @@ class Besides:
         ----------
         texts
             `subsample`, `suppress`, `pram` and `swap`, as options take them.
-        specification, inside
-            Of the assessment, and the folder in which its file has to lie.
+        specification, trust
+            Of the assessment, and what of it counts.
         table
             The posterior, whose table it is done to.
         """
@@ -68,7 +69,7 @@ class Besides:
         # Suppression alone is refused without a target; this one is always met.
         asked = {"target": "k >= 1", **given}
         spec, _ = specify(
-            ProtectionSpec, specification, asked, caller="The page", shell=True, inside=inside
+            ProtectionSpec, specification, asked, caller="The page", shell=True, trust=trust
         )
         if spec.suppress == BY_SEARCH or len(spec.perturbations) > 1 or len(spec.subsample) > 1:
             raise SpecError(

@@ -50,7 +50,7 @@ from unikat.risk.predictive import of_law
 from unikat.spec.from_options import specify
 from unikat.spec.limits import Limit
 from unikat.spec.protection import ProtectionSpec
-from unikat.spec.trust import Trust
+from unikat.spec.trust import FOREIGN, Trust
 
 T = TypeVar("T")
 _Asked: TypeAlias = "tuple[tuple[Choice, ...], tuple[tuple[str, str], ...]]"
@@ -80,8 +80,8 @@ class Exploration:
     unknown: tuple[Reason, ...]
     """Why the assessment's numbers may not tell whether a limit is met."""
     parts: Sequence[Choices] = field(repr=False)
-    inside: Path | None = None
-    """The folder of the workbench; None: that of the run."""
+    trust: Trust = FOREIGN
+    """What counts of the specification of the run."""
     _made: dict[tuple[Choice, ...], Recoding] = field(default_factory=dict, repr=False)
     _seen: dict[_Asked, RiskEstimate] = field(default_factory=dict, repr=False)
     _matched: dict[_Asked, tuple[CorrectMatches, float]] = field(default_factory=dict, repr=False)
@@ -95,7 +95,7 @@ class Exploration:
         cls,
         folder: str | os.PathLike[str],
         progress: Callable[[str, float | None], None] | None = None,
-        inside: Path | None = None,
+        trust: Trust = FOREIGN,
     ) -> Exploration:
         """Read the file of an assessment again, and go on from the states that it kept.
 
@@ -105,16 +105,16 @@ class Exploration:
             Of the run.
         progress
             Given what is done, and the share of it that is, where that is known.
-        inside
-            The folder of the workbench, in which the data have to lie; None: that of the run.
+        trust
+            What counts of the specification of the run, by which the data are read.
         """
         loaded = results.load(folder)
         # Refused at once, and not after the file was read.
-        _asked(loaded.root, "k >= 1", inside)
-        posterior = posterior_of(loaded, progress, Trust(inside=inside))
+        _asked(loaded.root, "k >= 1", trust)
+        posterior = posterior_of(loaded, progress, trust)
         found = cls(
             folder=loaded.root,
-            inside=inside,
+            trust=trust,
             posterior=posterior,
             level=loaded.result.tau1.level,
             unknown=unknown_of_result(loaded.result),
@@ -280,7 +280,7 @@ class Exploration:
     def _besides(self, texts: Mapping[str, str]) -> Besides | None:
         asked = tuple(texts.items())
         if asked not in self._done:
-            found = Besides.of(texts, Path(self.folder, SPEC), self.inside, self.posterior)
+            found = Besides.of(texts, Path(self.folder, SPEC), self.trust, self.posterior)
             _keep(self._done, asked, found)
         return self._done[asked]
 
@@ -318,7 +318,7 @@ class Exploration:
 
     @cached_property
     def _others(self) -> OtherColumns:
-        spec = _asked(self.folder, "k >= 1", self.inside)
+        spec = _asked(self.folder, "k >= 1", self.trust)
         return OtherColumns.read(spec, self.posterior.table)
 
     def find(
@@ -338,7 +338,7 @@ class Exploration:
         tell
             Told where the search stands.
         """
-        spec = _asked(self.folder, str(_target(target)), self.inside)
+        spec = _asked(self.folder, str(_target(target)), self.trust)
         aim = aim_of(spec, Scenarios(posterior=self.posterior, scenarios=(), level=self.level))
         search = Search.of(self.parts, _interrupted(aim.quick, between), tell=tell)
         aim = aim._replace(closely=_interrupted(aim.closely, between))
@@ -487,10 +487,10 @@ def _keep(kept: dict[Any, T], asked: Any, found: T) -> None:
     kept[asked] = found
 
 
-def _asked(folder: str | os.PathLike[str], target: str, inside: Path | None) -> ProtectionSpec:
+def _asked(folder: str | os.PathLike[str], target: str, trust: Trust) -> ProtectionSpec:
     """What `protect` would be asked to do with the file of an assessment."""
     path, asked = os.path.join(folder, SPEC), {"target": target}
-    return specify(ProtectionSpec, path, asked, caller="The page", inside=inside)[0]
+    return specify(ProtectionSpec, path, asked, caller="The page", trust=trust)[0]
 
 
 def _target(text: str) -> Limit:

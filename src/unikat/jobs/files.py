@@ -131,17 +131,17 @@ class RunRows:
 
 
 @interruptible
-def run_rows(folder: Path, inside: Path) -> RunRows:
+def run_rows(folder: Path, trust: Trust) -> RunRows:
     """Hold the columns of the keys of a finished assessment, if its file is as it was.
 
     Parameters
     ----------
     folder
         Of the assessment.
-    inside
-        The folder of the workbench, in which its file has to lie.
+    trust
+        What of its specification counts.
     """
-    spec = AssessmentSpec.read(folder / SPEC, Trust(inside=inside))
+    spec = AssessmentSpec.read(folder / SPEC, trust)
     microdata, table, handled, households = read_sample(spec, Inputs(), SILENT)
     try:
         record = parse_json((folder / RESULT).read_bytes())["provenance"]["data_fingerprint"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TypeGuard
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
 from unikat.errors import SpecError, hidden
 
@@ -20,6 +21,48 @@ def is_address(value: object) -> TypeGuard[str]:
     (True, False)
     """
     return isinstance(value, str) and value.lower().startswith(_BEGINNINGS)
+
+
+_PARTS = re.compile(
+    r"\w+://(?:(?P<user>[^:@/?]*)(?P<password>:[^@/?]*)?@)?(?P<hosts>[^@/?]*)"
+    r"(?:/(?P<dbname>[^?]*))?(?:\?(?P<parameters>.*))?"
+)
+_HOST = re.compile(r"(?P<host>\[[^]]*\]|[^:]*)(?::(?P<port>[0-9]*))?")
+
+
+def connection_parts(address: str) -> dict[str, str]:
+    """Return what an address says of a connection, by the names that PostgreSQL's library has.
+
+    It is taken apart as that library does: parameters behind ``?`` take the place of what stands
+    before them, and several servers are tried one after the other.
+
+    Raises
+    ------
+    ValueError
+        If it is no address.
+
+    Examples
+    --------
+    >>> connection_parts("postgresql://me@a.example:5433/survey?host=b.example")
+    {'user': 'me', 'host': 'b.example', 'port': '5433', 'dbname': 'survey'}
+    """
+    found = _PARTS.fullmatch(address)
+    hosts = [] if found is None else [_HOST.fullmatch(one) for one in found["hosts"].split(",")]
+    if found is None or None in hosts:
+        raise ValueError
+    parts = {
+        "user": found["user"],
+        "password": found["password"],
+        "host": ",".join(one["host"].strip("[]") for one in hosts if one) or None,
+        "port": ",".join(one["port"] or "" for one in hosts if one).strip(",") or None,
+        "dbname": found["dbname"] or None,
+    }
+    for one in filter(None, (found["parameters"] or "").split("&")):
+        name, sign, value = one.partition("=")
+        if not sign:
+            raise ValueError
+        parts[unquote(name)] = value
+    return {name: unquote(value) for name, value in parts.items() if value is not None}
 
 
 _SECRET = re.compile("password|secret|token|scram_")
@@ -41,15 +84,14 @@ def checked_address(address: str) -> str:
     'postgresql://officer@db.example:5433/survey'
     """
     try:
-        parts = urlsplit(address)
-        names = [name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
-        _ = parts.port
-        wrong = not is_address(address) or any(ord(char) < 33 for char in address)
+        names = [name.lower() for name in connection_parts(address)]
+        # What follows # is a part of the name for PostgreSQL's library, and none for others.
+        wrong = not is_address(address) or any(ord(char) < 33 or char == "#" for char in address)
     except ValueError:
         wrong, names = True, []
     if wrong:
         raise no_address()
-    if parts.password is not None or any(_SECRET.search(name) for name in names):
+    if any(_SECRET.search(name) for name in names):
         raise SpecError(
             "The address of the database holds a password, which others could read in the list of "
             "processes and in files of the run. Take it out, and put it into the environment "
@@ -77,4 +119,21 @@ def database_name(address: str) -> str:
     >>> database_name("postgresql://officer@db.example/survey%20a?sslmode=require")
     'survey a'
     """
-    return unquote(urlsplit(address).path.strip("/")) or "the database"
+    parts = connection_parts(address)
+    return parts.get("dbname") or parts.get("service") or "the database"
+
+
+def source_digest(database: str | None, query: str | None) -> str:
+    """Return what tells a database and its query from others; empty where there is neither.
+
+    A digest can be given to another process without showing a query in the list of processes.
+
+    Examples
+    --------
+    >>> source_digest(None, None)
+    ''
+    """
+    if not (database or query):
+        return ""
+    told = f"{database or ''}\0{query or ''}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(told).hexdigest()

@@ -18,7 +18,7 @@ from unikat.spec.model import ModelSpec
 from unikat.spec.option import Asked, Defined, field_at, moved, options_of, plain, table_of
 from unikat.spec.paths import given_path, is_path
 from unikat.spec.tables import FileSpec
-from unikat.spec.trust import Trust
+from unikat.spec.trust import FOREIGN, Trust
 
 S = TypeVar("S", bound=Spec)
 
@@ -47,7 +47,7 @@ def specify(
     *,
     shell: bool = False,
     caller: str = "",
-    inside: Path | None = None,
+    trust: Trust = FOREIGN,
     also: Sequence[str] = (),
 ) -> tuple[S, Inputs]:
     """Make a specification from data and options.
@@ -65,9 +65,9 @@ def specify(
         The options come from a command line, and messages name them so.
     caller
         What messages call that from which the options come, if it is neither call nor command line.
-    inside
-        The folder of the workbench: paths of a specification may lie in it, and nothing allows
-        others. None: its own folder, and the option `trust_spec` allows others.
+    trust
+        What counts of a specification in a file besides the options. Where it names the folder of
+        the workbench, the option `trust_spec` allows nothing.
     also
         What the caller takes besides, which a message may name.
 
@@ -83,16 +83,14 @@ def specify(
             raise SpecError(moved(name, specification) or unknown_option(name, [*known, *also]))
     # In the order of the definition, whatever that of the call.
     given = {name: options[name] for name in known if options.get(name) is not None}
-    allowed = bool(given.pop("trust_spec", False)) and inside is None
+    allowed = bool(given.pop("trust_spec", False)) and trust.inside is None
     settings = _settings(given.pop("set", {}))
     placed = [(known[name], _given_place(known[name]), value) for name, value in given.items()]
     for name, setting in settings.items():
         place = _place_of(name, specification)
         at = replace(known["set"], place=place, field=field_at(specification, place))
         placed.append((known["set"], place, _coerced(at, setting)))
-    trust = Trust(
-        given=tuple(".".join(place) for _, place, _ in placed), inside=inside, allowed=allowed
-    )
+    trust = trust._replace(given=tuple(".".join(place) for _, place, _ in placed), allowed=allowed)
     values, source, frame = _start(data)
     if isinstance(values.get("model"), str):
         values["model"] = ModelSpec.of(values["model"]).model_dump()

@@ -70,7 +70,11 @@ class FileSpec(Table):
     query: Annotated[
         str | None,
         OfUser,
-        Option("SQL", "Query of a database (PostgreSQL, .sqlite, .duckdb) in place of a table."),
+        Option(
+            "SQL",
+            "Query of a database (PostgreSQL, .sqlite, .duckdb) in place of a table.",
+            form="file",
+        ),
     ] = None
 
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unikat.errors import SpecError, brief, option, visible
+from unikat.spec.addresses import source_digest
 from unikat.spec.paths import Place, leads_outside, of_user
 
+_OF_SOURCE = (("data", "database"), ("data", "query"))
 _MOST = 9
 _LONGEST = 60
 
@@ -40,6 +42,9 @@ class Trust(NamedTuple):
     """Whether the user allows all that the file says."""
     quiet: bool = False
     """Whether it is not told what was allowed; for what is shown and not read."""
+    sources: frozenset[str] = frozenset()
+    """Databases and queries of the data that the user has seen and confirmed, as `source_digest`
+    tells them."""
 
     def takes(self, place: Place) -> bool:
         """Whether the user gave the value of a place, or a table that holds it."""
@@ -50,9 +55,12 @@ class Trust(NamedTuple):
         inside = Path(os.path.realpath(folder if self.inside is None else self.inside))
         where = "its folder" if self.inside is None else "the folder of the workbench"
         found = []
+        data = getattr(spec, "data", None)
+        digest = source_digest(getattr(data, "database", None), getattr(data, "query", None))
         for place, value in of_user(spec):
             name = ".".join(place)
-            if self.takes(place):
+            confirmed = place in _OF_SOURCE and digest in self.sources
+            if confirmed or self.takes(place):
                 continue
             if not isinstance(value, Path):
                 found.append(f"{name}: {brief(str(value), _LONGEST)}")

@@ -20,6 +20,7 @@ from unikat.web.folder import Folder
 from unikat.web.pages import (
     certificate,
     columns,
+    connect,
     file,
     files,
     glossary,
@@ -40,6 +41,7 @@ from unikat.web.pages import (
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
+from unikat.web.sources import NotConnectedError
 from unikat.web.workbench import Nav, Workbench, status_of, texts, workbench_of
 
 MOST_FIELDS = 10_000
@@ -134,6 +136,7 @@ def _routes() -> list[Route]:
         Route("/runs/{id:path}", run.show),
         Route("/cancel/{id:path}", _with_form(run.cancel), methods=["POST"]),
         Route("/resume/{id:path}", _with_form(run.resume), methods=["POST"]),
+        Route("/connect/{id:path}", _with_form(connect.connect), methods=["POST"]),
         Route("/again/{id:path}", _with_form(run.again), methods=["POST"]),
         Route("/decide/{id:path}", _with_form(run.decide), methods=["POST"]),
         Route("/events/{id:path}", run.events),
@@ -198,6 +201,8 @@ def _static(request: Request) -> Response:
 
 def _unikat_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, UnikatError)
+    if isinstance(error, NotConnectedError) and not _wants_json(request):
+        return connect.asked_first(request, error)
     return _problem(request, status_of(error), type(error).__name__, str(error))
 
 
@@ -213,8 +218,12 @@ def _defect(request: Request, _: Exception) -> Response:
     return _problem(request, 500, "Defect", DEFECT)
 
 
+def _wants_json(request: Request) -> bool:
+    return "application/json" in request.headers.get("accept", "")
+
+
 def _problem(request: Request, status: int, kind: str, message: str) -> Response:
-    if "application/json" in request.headers.get("accept", ""):
+    if _wants_json(request):
         # The one shape of every error, for programs.
         content = {"error": {"status": status, "kind": kind, "message": message}}
         return JSONResponse(content, status_code=status)

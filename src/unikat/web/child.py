@@ -19,11 +19,11 @@ from unikat.web.events import Teller
 from unikat.web.kinds import REQUEST, kind_at, run
 
 
-def main(folder: Path, inside: Path, *, resume: bool, database: str = "") -> None:
+def main(folder: Path, inside: Path, *, resume: bool, source: str = "") -> None:
     """Do the run that the specification in a folder asks for, in that folder.
 
-    Its files have to lie inside the folder of the workbench; of databases on servers only the one
-    that was opened there is read.
+    Its files have to lie inside the folder of the workbench; of databases and queries only what
+    was given there is taken, as `source_digest` tells it.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
@@ -33,21 +33,18 @@ def main(folder: Path, inside: Path, *, resume: bool, database: str = "") -> Non
     teller = Teller(folder)
     try:
         with never_lost():
-            _perform(folder, inside, teller, resume=resume, database=database)
+            _perform(folder, inside, teller, resume=resume, source=source)
     except KeyboardInterrupt:
         teller.end("interrupted")
 
 
-def _perform(folder: Path, inside: Path, teller: Teller, *, resume: bool, database: str) -> None:
+def _perform(folder: Path, inside: Path, teller: Teller, *, resume: bool, source: str) -> None:
     from unikat.errors import UnikatError, why
-    from unikat.files.toml import read_toml
     from unikat.spec.trust import Trust
 
     kind = kind_at(folder) or ASSESS
     try:
-        asked = read_toml(folder / REQUEST).get("data")
-        same = isinstance(asked, dict) and database and asked.get("database") == database
-        trust = Trust(inside=inside, given=("data.database",) if same else ())
+        trust = Trust(inside=inside, sources=frozenset({source} - {""}))
         spec = kind.specification.read(folder / REQUEST, trust)
         found = run(spec, folder, resume=resume, overwrite=False, watcher=teller.watcher())
     except UnikatError as error:
@@ -92,7 +89,7 @@ if __name__ == "__main__":
         Path(sys.argv[1]),
         Path(sys.argv[2]),
         resume=sys.argv[3] == "resume",
-        database="".join(sys.argv[4:]),
+        source="".join(sys.argv[4:]),
     )
     if left_behind():
         os._exit(0)

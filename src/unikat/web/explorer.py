@@ -190,10 +190,11 @@ class Answering:
             _say(question, "frontier", **asdict(self._exploration.frontier(between, tell, early)))
 
 
-def main(folder: Path, inside: Path) -> None:
+def main(folder: Path, inside: Path, source: str = "") -> None:
     """Open the exploration of a run, and answer what is asked on the standard input.
 
-    Its file has to lie inside the folder of the workbench.
+    Its file has to lie inside the folder of the workbench; `source` is what the user confirmed of
+    a database, as `source_digest` tells it.
     """
     from unikat.errors import UnikatError
 
@@ -201,6 +202,7 @@ def main(folder: Path, inside: Path) -> None:
     threading.Thread(target=_listen, args=(inbox,), daemon=True).start()
     try:
         from unikat.jobs.explore import Exploration
+        from unikat.spec.trust import Trust
 
         last = 0.0
 
@@ -210,7 +212,9 @@ def main(folder: Path, inside: Path) -> None:
                 last = time.monotonic()
                 _write(kind="preparing", text=words, share=share)
 
-        exploration = Exploration.open(folder, tell, inside)
+        exploration = Exploration.open(
+            folder, tell, Trust(inside=inside, sources=frozenset({source} - {""}))
+        )
     except UnikatError as error:
         _write(kind="failed", text=str(error))
         return
@@ -247,4 +251,4 @@ def _write(**event: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

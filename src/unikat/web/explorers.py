@@ -57,7 +57,9 @@ class Question:
 class Explorer:
     """The process of one run. It is started at once, and answers when it is ready."""
 
-    def __init__(self, place: Path, inside: Path, command: Sequence[str] = ()) -> None:
+    def __init__(
+        self, place: Path, inside: Path, command: Sequence[str] = (), source: str = ""
+    ) -> None:
         self.state: Literal["preparing", "ready", "failed"] = "preparing"
         self.text, self.share = "Starting", None
         """What it is doing while it prepares, and how much of it is done; why it failed."""
@@ -74,7 +76,10 @@ class Explorer:
         try:
             self._process = subprocess.Popen(
                 command
-                or [sys.executable, "-P", "-m", "unikat.web.explorer", str(place), str(inside)],
+                or [
+                    *(sys.executable, "-P", "-m", "unikat.web.explorer"),
+                    *(str(place), str(inside), source),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -247,8 +252,10 @@ class Explorers:
     """By the folder of the run and the time of its states, in the order of their use."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, place: Path) -> Explorer:
+    def of(self, place: Path, source: str = "") -> Explorer:
         """Return the process of a run, started if there is none.
+
+        `source`: what the user confirmed of its database, as `source_digest` tells it.
 
         Raises
         ------
@@ -261,7 +268,7 @@ class Explorers:
             if found is None:
                 while len(self._open) >= MOST:
                     self._open.pop(next(iter(self._open))).close()
-                found = Explorer(place, self.inside)
+                found = Explorer(place, self.inside, source=source)
             self._open[key] = found
             return found
 

@@ -22,6 +22,7 @@ from unikat.errors import OutputError, UnikatError, brief, why
 from unikat.files.folder import MARK, refuse_links
 from unikat.files.json import parse_json
 from unikat.files.locks import held
+from unikat.spec.addresses import checked_address, source_digest
 from unikat.spec.kinds import ASSESS, Kind
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import Listener, Teller
@@ -31,6 +32,7 @@ from unikat.web.kinds import REQUEST, check_models, kind_at
 if TYPE_CHECKING:
     from unikat.report.text.listed import Listed
     from unikat.spec.base import Spec
+    from unikat.spec.trust import Trust
 
 LARGEST_RESULT = 50_000_000
 """Bytes of a file of numbers that is read for the list."""
@@ -102,8 +104,8 @@ class _Job:
     id: str
     folder: Path
     resume: bool
-    database: str = ""
-    """Address that was given for it, and not taken from a file."""
+    source: str = ""
+    """Database and query that were given or confirmed for it, as `source_digest` tells them."""
     process: subprocess.Popen[bytes] | None = None
     cancelled: bool = False
 
@@ -153,10 +155,10 @@ class Runs:
         make_folder(place)
         return self._enqueue(spec, place, resume=False)
 
-    def resume(self, id: str, changes: Mapping[str, str]) -> str:
+    def resume(self, id: str, changes: Mapping[str, str], trust: Trust) -> str:
         """Queue the rest of a run; `changes` are options of its kind such as `max_sweeps`.
 
-        A run that has kept nothing yet begins again.
+        A run that has kept nothing yet begins again. `trust`: what of its file counts.
 
         Raises
         ------
@@ -175,7 +177,7 @@ class Runs:
             place / name,
             changes,
             shell=True,
-            inside=self._folder.root,
+            trust=trust,
         )
         check_models(spec)
         return self._enqueue(spec, place, resume=_kept(place, run.kind))
@@ -219,16 +221,18 @@ class Runs:
     def asked(self, id: str) -> tuple[str, dict[str, Any]]:
         """Return the file that a run read, and its specification as TOML has it.
 
-        The path is from the folder of the workbench; empty if the file is not in there, or if
-        nothing is known of it.
+        The path is from the folder of the workbench, or the address of a database; empty if the
+        file is not in there, or if nothing is known of it.
         """
         from unikat.files.toml import read_toml
 
         place = self._folder.resolve(id)
-        with contextlib.suppress(UnikatError, StopIteration, KeyError, TypeError):
+        with contextlib.suppress(UnikatError, StopIteration, KeyError, TypeError, AttributeError):
             spec = (kind_at(place) or ASSESS).spec
             name = next(name for name in (spec, REQUEST) if (place / name).exists())
             values = read_toml(place / name)
+            if isinstance(address := values["data"].get("database"), str):
+                return checked_address(address), values
             file = Path(os.path.abspath(place / values["data"]["path"]))
             return self._folder.relative(self._folder.source(self._folder.relative(file))), values
         return "", {}
@@ -284,9 +288,8 @@ class Runs:
             write_text(place / REQUEST, spec.to_toml(place))
             if not resume:
                 (place / EVENTS).unlink(missing_ok=True)
-            data = getattr(spec, "data", None)
-            database = getattr(data, "database", None) or ""
-            self._queue.append(_Job(id=id, folder=place, resume=resume, database=database))
+            source = source_digest(spec.data.database, spec.data.query)
+            self._queue.append(_Job(id=id, folder=place, resume=resume, source=source))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="unikat-runs", daemon=True)
                 self._thread.start()
@@ -313,7 +316,7 @@ class Runs:
 
 
 def _process(job: _Job, root: Path) -> subprocess.Popen[bytes]:
-    arguments = [str(job.folder), str(root), "resume" if job.resume else "new", job.database]
+    arguments = [str(job.folder), str(root), "resume" if job.resume else "new", job.source]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "unikat.web.child", *arguments],
         stdin=subprocess.PIPE,

@@ -17,7 +17,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from unikat.errors import UnikatError
 from unikat.report.text.language import current
 from unikat.report.text.words import say
-from unikat.spec.addresses import checked_address, is_address
 from unikat.spec.models import SIMPLEST
 from unikat.web.archive import Archive
 from unikat.web.candidates import Candidates
@@ -27,6 +26,7 @@ from unikat.web.explorers import Explorers
 from unikat.web.folder import Folder, NotInFolderError
 from unikat.web.pages.template import Pages
 from unikat.web.runs import Run, Runs
+from unikat.web.sources import NotConnectedError, RunSource, Sources, stamp
 
 if TYPE_CHECKING:
     from unikat.data import CellTable
@@ -126,6 +126,8 @@ class Workbench:
     candidates: Candidates
     pages: Pages
     explorers: Explorers
+    sources: Sources
+    """What may be read."""
     read_only: bool
     """Whether finished runs are shown, and nothing is taken in."""
     states: DraftFiles
@@ -133,8 +135,6 @@ class Workbench:
     spoken: ChosenLanguage
     _past: dict[str, list[Draft]] = field(default_factory=dict)
     """What forms held before, by file."""
-    _databases: set[str] = field(default_factory=set)
-    """Addresses that were opened since the start."""
     _writers: dict[tuple[str, str], str] = field(default_factory=dict)
     """The tab that wrote last, by file and form."""
     _drafts: dict[str, Draft] = field(default_factory=dict)
@@ -165,6 +165,7 @@ class Workbench:
             pages=Pages(base, read_only=read_only),
             read_only=read_only,
             explorers=Explorers(inside=folder.root),
+            sources=Sources(folder=folder),
         )
 
     def draft(self, path: str) -> Draft:
@@ -177,45 +178,50 @@ class Workbench:
         """
         if not path:
             raise NotInFolderError("No file of data is chosen; choose one first.")
-        self.source(path)
+        self.sources.find(path)
         with self._lock:
             if path not in self._drafts:
                 self._drafts[path] = self.states.read(path) or Draft(path=path)
             return self._drafts[path]
 
-    def source(self, path: str) -> Path | str:
-        """Return where data lie: a file of the folder, or the address of a database.
-
-        Raises
-        ------
-        NotInFolderError
-            If there is no such file, or nobody has opened the database since the start: links and
-            files of others are to make no connection.
-        """
-        if not is_address(path):
-            return self.folder.source(path)
-        if path not in self._databases:
-            raise NotInFolderError(
-                "This database was not opened since the workbench was started. Write its address "
-                "on the page File, under A database on a server."
-            )
-        return path
+    def source(self, draft: Draft) -> Path | str:
+        """Return where the data of a draft lie; errors of `Sources.find`."""
+        return self.sources.find(draft.path, draft.values.get("query", ""))
 
     def open_database(self, address: str) -> None:
-        """Connect to a database on a server, whose tables can then be chosen; forget what it told.
+        """Connect to a database on a server, and forget what was read; errors of `connect`."""
+        self.sources.connect(address)
+        for kept in filter(lambda one: isinstance(one, Kept), vars(self).values()):
+            kept.clear()
+
+    def open_run(self, source: RunSource) -> None:
+        """Confirm the database and the query of a run; errors of `open_database`."""
+        if source.address:
+            self.open_database(source.address)
+        if source.query:
+            self.sources.confirm_query(source.path, source.query)
+
+    def run_source(self, id: str) -> RunSource:
+        """Return of what data a run was, as its specification says."""
+        return RunSource.of(*self.runs.asked(id))
+
+    def connected(self, id: str) -> RunSource:
+        """Return the data of a run, which may be read again.
 
         Raises
         ------
-        SpecError, DataError
-            If the address is none or holds a password, or the server does not let the user in.
+        NotConnectedError
+            If they are of a database or a query that nobody has confirmed.
         """
-        from unikat.data.profile import tables_in_database
+        found = self.run_source(id)
+        if not self.sources.takes(found):
+            raise NotConnectedError(id)
+        return found
 
-        tables_in_database(checked_address(address))
-        for kept in vars(self).values():
-            if isinstance(kept, Kept):
-                kept.clear()
-        self._databases.add(address)
+    def nav(self, id: str) -> Nav:
+        """Return where the pages of a run stand: beside its data, if these can be opened."""
+        source = self.run_source(id)
+        return Nav(here="runs", path=source.path if self.sources.takes(source) else "")
 
     def keep(self, draft: Draft) -> None:
         """Keep what a form holds, on disk too."""
@@ -314,19 +320,19 @@ class Workbench:
         """
         from unikat.data.profile import profile
 
-        file = self.source(draft.path)
+        file = self.source(draft)
         return self._profiles.get(
-            (_stamp(file), *draft.reading.items()), lambda: profile(file, **draft.reading)
+            (stamp(file), *draft.reading.items()), lambda: profile(file, **draft.reading)
         )
 
     def tables_in(self, draft: Draft) -> tuple[str, tuple[str, ...]]:
         """Return what a file holds several of, `sheet` or `table`, and their names."""
         from unikat.data.profile import tables_in
 
-        file = self.source(draft.path)
-        how = [one for one in draft.reading.items() if one[0] not in ("sheet", "table")]
+        file = self.sources.find(draft.path)
+        how = [one for one in draft.reading.items() if one[0] not in ("sheet", "table", "query")]
         return self._profiles.get(
-            ("tables", _stamp(file), *how), lambda: tables_in(file, **dict(how))
+            ("tables", stamp(file), *how), lambda: tables_in(file, **dict(how))
         )
 
     def columns(self, draft: Draft, names: Sequence[str]) -> Held:
@@ -339,8 +345,8 @@ class Workbench:
         """
         from unikat.data.held import Held, hold, hold_table
 
-        file = self.source(draft.path)
-        place = (_stamp(file), *draft.reading.items())
+        file = self.source(draft)
+        place = (stamp(file), *draft.reading.items())
 
         def find(fresh: Sequence[int]) -> list[Held]:
             wanted = [names[i] for i in fresh]
@@ -422,7 +428,7 @@ class Workbench:
         """
         from unikat.jobs.form_preview import coded_key, key_table
 
-        stamps, names = tuple(map(_stamp, spec.input_files())), draft.keys
+        stamps, names = tuple(map(stamp, spec.input_files())), draft.keys
         keys = dict(zip(spec.keys, names, strict=True))
         alone = [(key, spec.data.of_columns([name])) for key, name in keys.items()]
 
@@ -476,7 +482,7 @@ class Workbench:
         from unikat.jobs.zeros import read_grouped
 
         plain = spec.model_copy(update={"zeros": None})
-        asked = ("households", *map(_stamp, spec.input_files()), plain.model_dump_json())
+        asked = ("households", *map(stamp, spec.input_files()), plain.model_dump_json())
         return self._seen.get(asked, lambda: read_grouped(plain))
 
     def edited_key(self, draft: Draft, spec: AssessmentSpec, name: str) -> EditedKey:
@@ -489,7 +495,7 @@ class Workbench:
         """
         from unikat.jobs.levels import EditedKey
 
-        asked = (*map(_stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys, name)
+        asked = (*map(stamp, spec.input_files()), spec.data.model_dump_json(), spec.keys, name)
         # A key can be looked at before others are ticked.
         find = self.key_table if len(spec.keys) == 1 else self.table
         return self._edited.get(asked, lambda: EditedKey(table=find(draft, spec), name=name))
@@ -505,11 +511,11 @@ class Workbench:
         from unikat.data.held import hold
         from unikat.jobs.column_preview import columns_seen
 
-        file = self.source(draft.path)
+        file = self.source(draft)
         names = [one.name for one in self.profile(draft).columns]
-        place = (_stamp(file), *draft.reading.items())
+        place = (stamp(file), *draft.reading.items())
         return self._seen.get(
-            (*place, *map(_stamp, spec.input_files()), spec.model_dump_json()),
+            (*place, *map(stamp, spec.input_files()), spec.model_dump_json()),
             lambda: columns_seen(
                 spec, self._whole.get(place, lambda: hold(file, names, **draft.reading))
             ),
@@ -521,14 +527,16 @@ class Workbench:
         Raises
         ------
         UnikatError
-            If its file cannot be read, or has changed.
+            If its file cannot be read, or has changed; or as of `connected`.
         """
         from unikat.jobs.files import run_rows
         from unikat.report.folders.outputs import RESULT
 
-        file = self.folder.resolve(self.runs.asked(self.folder.relative(folder))[0])
+        source = self.connected(self.folder.relative(folder))
+        file = source.address or self.folder.resolve(source.path)
         return self._columns.get(
-            (_stamp(file), _stamp(folder / RESULT)), lambda: run_rows(folder, self.folder.root)
+            (stamp(file), stamp(folder / RESULT)),
+            lambda: run_rows(folder, self.sources.trust(source)),
         )
 
     def page(self, name: str, context: Any, status: int = 200) -> Response:
@@ -541,7 +549,7 @@ class Workbench:
 
 
 def _asked_of(kind: Kind, spec: Spec) -> tuple[object, ...]:
-    return current(), kind.name, *map(_stamp, spec.input_files()), spec.model_dump_json()
+    return current(), kind.name, *map(stamp, spec.input_files()), spec.model_dump_json()
 
 
 def _foresee(kind: Kind, spec: Spec) -> DryRun:
@@ -550,18 +558,6 @@ def _foresee(kind: Kind, spec: Spec) -> DryRun:
 
     told: DryRun = getattr(dry_run, f"of_{kind.noun}")(spec, Inputs(), None)
     return told
-
-
-def _stamp(file: Path | str) -> tuple[object, ...]:
-    """What changes when a file does, or one of several; a database has no such thing."""
-    if isinstance(file, str):
-        return (file,)
-    if file.is_file():
-        seen = file.stat()
-        return file, seen.st_mtime_ns, seen.st_size
-    from unikat.data.folders import find_parts
-
-    return file, *map(_stamp, find_parts(file, None, is_folder=file.is_dir()).paths)
 
 
 def workbench_of(request: Request) -> Workbench:

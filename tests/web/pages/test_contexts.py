@@ -11,6 +11,7 @@ from jinja2 import Environment, meta, nodes
 from unikat.web.pages.certificate import CertificatePage
 from unikat.web.pages.check_page import Checked, Counts, Grouped, Missing, Population, Suggested
 from unikat.web.pages.columns import ColumnsPage, Roles
+from unikat.web.pages.connect import ConnectPage
 from unikat.web.pages.file import FilePage
 from unikat.web.pages.files import FilesPage
 from unikat.web.pages.glossary import GlossaryPage
@@ -36,6 +37,7 @@ PAGES = [
     ("checked.html.j2", Checked),
     ("certificate.html.j2", CertificatePage),
     ("columns.html.j2", ColumnsPage),
+    ("connect.html.j2", ConnectPage),
     ("command.html.j2", Command),
     ("counts.html.j2", Counts),
     ("expected.html.j2", Expected),

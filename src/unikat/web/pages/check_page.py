@@ -236,7 +236,7 @@ def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
     from unikat.spec.evaluation import EvaluationSpec
 
     if draft.kind.name == "evaluate":
-        spec = draft.asked(bench.source(draft.path), bench.folder.root)
+        spec = draft.asked(bench.source(draft), bench.folder.root)
         assert isinstance(spec, EvaluationSpec)
         return (as_population(spec),)
     if draft.kind.sized:
@@ -263,7 +263,7 @@ def _read(bench: Workbench, draft: Draft) -> tuple[str, ...]:
     told = (*OF_READING, "model", *fields_on("keys", SYNTHESIZE)) if homes else OF_READING
     part = _part(draft, told, keys=draft.keys, rules=draft.rules)
     part = replace(part, kind=SYNTHESIZE, values={"model": SIMPLEST} | dict(part.values))
-    spec = part.asked(bench.source(draft.path), bench.folder.root)
+    spec = part.asked(bench.source(draft), bench.folder.root)
     assert isinstance(spec, SynthesisSpec)
     notes: list[str] = []
     load_and_check(spec, Inputs(), Watcher(note=notes.append))
@@ -290,7 +290,7 @@ def _of_units(bench: Workbench, draft: Draft) -> AssessmentSpec:
     part = _part(draft, told, keys=draft.keys, rules=draft.rules)
     if not of_synthesis:
         return _spec(bench, part)
-    spec = part.asked(bench.source(draft.path), bench.folder.root)
+    spec = part.asked(bench.source(draft), bench.folder.root)
     assert isinstance(spec, SynthesisSpec)
     return as_rules_spec(spec)
 
@@ -307,4 +307,4 @@ def _part(draft: Draft, options: Sequence[str], *, keys: tuple[str, ...], rules:
 
 
 def _spec(bench: Workbench, draft: Draft) -> AssessmentSpec:
-    return draft.spec(bench.source(draft.path), bench.folder.root)
+    return draft.spec(bench.source(draft), bench.folder.root)

@@ -300,4 +300,4 @@ def _spec(bench: Workbench, draft: Draft) -> ProtectionSpec:
     names = {*fields_on("file"), *OF_VALUES, *DESIGN, *fields_on("columns", PROTECT)}
     values = {name: text for name, text in draft.values.items() if name in names}
     part = replace(draft, kind=PROTECT, values={**values, "target": "k >= 1"}, of_keys={}, rules="")
-    return cast("ProtectionSpec", part.asked(bench.source(draft.path), bench.folder.root))
+    return cast("ProtectionSpec", part.asked(bench.source(draft), bench.folder.root))

@@ -52,6 +52,8 @@ class FilePage:
     path: str
     database: str
     """Address of the database; empty of files."""
+    takes_query: bool
+    """Whether a query can be asked in place of a table."""
     profile: Profile | None
     """None if the file could not be read."""
     values: Mapping[str, str]
@@ -75,15 +77,25 @@ def reread(request: Request) -> Response:
     """Read the file as the form says."""
     bench = workbench_of(request)
     form = request.state.form
-    draft = bench.draft(form.get("path", "")).updated(form, fields_on("file"))
+    path, query = form.get("path", ""), form.get("query", "").strip()
+    names = set(fields_on("file")) - {"query"}
+    if "query" in form:
+        # It takes the place of a table, and the rest stays as it was.
+        names = {"query", "table"}
+    elif form.get("table"):
+        names |= {"query"}
+    draft = bench.draft(path).updated(form, names)
+    if query:
+        bench.sources.confirm_query(path, query)
     bench.keep(draft)
     return _page(bench, draft, with_rows=bool(form.get("rows")))
 
 
 def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
+    from unikat.data.formats import DATABASES, format_of
     from unikat.data.profile import preview
 
-    file = bench.source(draft.path)
+    file = bench.sources.find(draft.path)
     is_database = isinstance(file, str)
     found, rows, problem, status = None, None, "", 200
     try:
@@ -97,6 +109,8 @@ def _page(bench: Workbench, draft: Draft, *, with_rows: bool) -> Response:
         nav=Nav(here="file", path=draft.path),
         path=draft.path,
         database=draft.path if is_database else "",
+        takes_query=isinstance(file, str)
+        or (draft.values.get("format") or format_of(file)) in DATABASES,
         profile=found,
         values=draft.values,
         problem=problem,
@@ -117,7 +131,7 @@ def _choices(
         words = dict(known).get(here or "", here)
         return [("", f"{otherwise}: {words}" if here else otherwise), *known]
 
-    file = bench.source(draft.path)
+    file = bench.sources.find(draft.path)
     told = draft.reading
     tables = bench.tables_in(draft)
     chosen = {

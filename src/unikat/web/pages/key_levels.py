@@ -186,7 +186,7 @@ def _state(request: Request, given: Mapping[str, str]) -> KeyState:
         raise SpecError("The file has no such column; go back to Keys and design.")
     explorer: Any = TableExplorer(bench, draft, name)
     return KeyState(
-        bench=bench, id=path, place=Path(bench.source(path)), explorer=explorer, given=given
+        bench=bench, id=path, place=Path(bench.source(draft)), explorer=explorer, given=given
     )
 
 

@@ -72,9 +72,7 @@ def show(request: Request) -> Response:
         back=lambda now: now.at("what-if", now.steps),
         back_to=f"What if: {state.id}",
     )
-    return edited(
-        request, state, host, nav=Nav(here="runs", path=state.bench.runs.asked(state.id)[0])
-    )
+    return edited(request, state, host, nav=state.bench.nav(state.id))
 
 
 def edited(request: Request, state: State, host: Host, *, nav: Nav) -> Response:

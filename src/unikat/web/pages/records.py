@@ -15,6 +15,7 @@ from unikat.errors import OutputError, UnikatError, why
 from unikat.files.writing import appended
 from unikat.web.folder import NotInFolderError
 from unikat.web.runs import Run
+from unikat.web.sources import NotConnectedError
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def show(request: Request) -> Response:
     listed, status = _listed(bench, id, place, path, asked)
     if is_part(request):
         return bench.page("listed.html.j2", listed)
-    run, nav = bench.runs.get(id), Nav(here="runs", path=bench.runs.asked(id)[0])
+    run, nav = bench.runs.get(id), bench.nav(id)
     fields = {name: getattr(listed, name) for name in Records.__dataclass_fields__}
     page = RecordsPage(title=f"Records at risk of {id}", nav=nav, run=run, **fields)
     return bench.page("records.html.j2", page, status)
@@ -126,11 +127,13 @@ def neighbours(request: Request) -> Response:
             values = {
                 number: dict(zip(rows.held.columns, line, strict=True)) for number, line in pairs
             }
+    except NotConnectedError:
+        raise
     except UnikatError as error:
         found, problem, status = None, str(error), status_of(error)
     page = NeighboursPage(
         title=f"Neighbours of row {row:,}" if row else "Neighbours of a record",
-        nav=Nav(here="runs", path=bench.runs.asked(id)[0]),
+        nav=bench.nav(id),
         run=bench.runs.get(id),
         row=row,
         address=bench.pages.at(f"/records/{id}"),
@@ -183,6 +186,8 @@ def _listed(
             _log(place, id, len(found.records))
             names = held.columns
             values = held.texts([record.row - 1 for record in found.records])
+    except NotConnectedError:
+        raise
     except UnikatError as error:
         problem, status = str(error), status_of(error)
     known = ("sort", "order", "above", "below", "key", "row", "values")

@@ -19,9 +19,11 @@ from unikat.web.drafts import Draft
 from unikat.web.events import Listener
 from unikat.web.explorers import STATES
 from unikat.web.folder import NotInFolderError
+from unikat.web.pages.connect import Connection, connection
 from unikat.web.pages.records import records_of
 from unikat.web.runs import Run
 from unikat.web.security import REPORT_POLICY
+from unikat.web.sources import NotConnectedError
 from unikat.web.workbench import TOWN, Nav, Workbench, status_of, workbench_of
 
 PAPERS = (".html", ".docx", ".json", ".toml", decisions.FILE)
@@ -47,6 +49,8 @@ class ProgressPage:
     nav: Nav
     run: Run
     heard: Listener
+    connection: Connection | None
+    """What is to be confirmed before its data are read again; None if nothing is."""
     problem: str
     """Why it was not resumed; empty if nobody asked."""
 
@@ -77,6 +81,8 @@ class ResultPage:
     """The fields of what was to be said, and was not taken."""
     repeat: str
     """The command line that repeats the run."""
+    connection: Connection | None
+    """As of `ProgressPage`."""
     problem: str
 
 
@@ -99,8 +105,8 @@ def resume(request: Request) -> Response:
     adds = bench.runs.get(id).kind.adds
     changes = {name: form[name].strip() for name, _, _ in adds if form.get(name, "").strip()}
     try:
-        bench.runs.resume(id, changes)
-    except NotInFolderError:
+        bench.runs.resume(id, changes, bench.sources.trust(bench.connected(id)))
+    except (NotInFolderError, NotConnectedError):
         raise
     except UnikatError as error:
         return _page(bench, id, str(error), status_of(error))
@@ -110,11 +116,12 @@ def resume(request: Request) -> Response:
 def again(request: Request) -> Response:
     """Fill the forms with what a run was asked, so that it can be changed and run again."""
     bench, id = workbench_of(request), request.path_params["id"]
-    path, values = bench.runs.asked(id)
-    if not path:
+    source = bench.connected(id)
+    if not source.path:
         raise NotInFolderError("The file of this run is not in the folder of the workbench.")
-    bench.keep(Draft.of_run(path, values, bench.runs.get(id).kind, id))
-    return bench.see("/keys", path=path)
+    values = bench.runs.asked(id)[1]
+    bench.keep(Draft.of_run(source.path, values, bench.runs.get(id).kind, id))
+    return bench.see("/keys", path=source.path)
 
 
 def decide(request: Request) -> Response:
@@ -137,12 +144,19 @@ def _page(
 ) -> Response:
     run = bench.shown(id)
     place = bench.folder.resolve(id)
-    nav = Nav(here="runs", path=bench.runs.asked(id)[0])
+    nav = bench.nav(id)
     files = [(name, (place / name).stat().st_size) for name in _downloads(bench, run, place)]
     if run.active or not files:
         heard = bench.runs.listen(id)
         heard.listen()
-        page = ProgressPage(title=f"Run {id}", nav=nav, run=run, heard=heard, problem=problem)
+        page = ProgressPage(
+            title=f"Run {id}",
+            nav=nav,
+            run=run,
+            heard=heard,
+            connection=connection(bench, id),
+            problem=problem,
+        )
         return bench.page("running.html.j2", page, status)
     return bench.page(
         "result.html.j2",
@@ -160,6 +174,7 @@ def _page(
             words=decisions.WORDS,
             said=said or {},
             repeat=run.kind.repeat(id),
+            connection=connection(bench, id),
             problem=problem,
         ),
         status,

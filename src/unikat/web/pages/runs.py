@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.spec.addresses import is_address
 from unikat.web import decisions
 from unikat.web.archive import Archived
 from unikat.web.folder import NotInFolderError
@@ -126,7 +127,7 @@ def asked(request: Request) -> Response:
     name, text = bench.runs.specification(id)
     page = AskedPage(
         title=f"Specification of {id or 'this folder'}",
-        nav=Nav(here="runs", path=bench.runs.asked(id)[0]),
+        nav=bench.nav(id),
         run=run,
         name=name,
         text=text,
@@ -225,7 +226,7 @@ def _rows(one: Mapping[str, str], other: Mapping[str, str], *, shared: bool = Fa
 def _asked(bench: Workbench, run: Run) -> Iterator[tuple[str, str]]:
     """Yield what a run was asked, by its place in the specification."""
     path, values = bench.runs.asked(run.id)
-    if path:
+    if path and not is_address(path):
         # Paths count from the folder of each run.
         values = values | {"data": values["data"] | {"path": path}}
     values.pop("schema", None)

@@ -220,7 +220,7 @@ def submit(request: Request) -> Response:
             return bench.page("checked.html.j2", found)
         return _page(bench, draft, out, status=status, found=found)
     try:
-        spec = draft.asked(bench.source(draft.path), bench.folder.root)
+        spec = draft.asked(bench.source(draft), bench.folder.root)
         if form.get("action") == "foresee":
             foreseen = Foreseen(lines=bench.foreseen(draft.kind, spec), problem="")
             if is_part(request):
@@ -245,7 +245,7 @@ def submit(request: Request) -> Response:
 
 def _expected(bench: Workbench, draft: Draft) -> Expected:
     try:
-        spec = draft.asked(bench.source(draft.path), bench.folder.root)
+        spec = draft.asked(bench.source(draft), bench.folder.root)
     except UnikatError:
         # The command says what is wrong.
         return Expected(lines=(), why="")

@@ -202,7 +202,7 @@ def page(
     spec = shlex.quote(f"{id}/{ASSESS.spec}" if id else ASSESS.spec)
     context = WhatIfPage(
         title=f"What if: {id}",
-        nav=Nav(here="runs", path=bench.runs.asked(id)[0]),
+        nav=bench.nav(id),
         id=id,
         run=bench.runs.get(id),
         problem=problem,
@@ -470,7 +470,7 @@ def apply(request: Request) -> Response:
             asked_of(state, {"recode": rules} if rules else {}) | {"assessed": str(state.place)},
             shell=True,
             caller="The page",
-            inside=state.bench.folder.root,
+            trust=state.bench.sources.trust(state.bench.connected(state.id)),
         )
         id = state.bench.runs.start(spec, state.given.get("out", ""))
     except UnikatError as error:

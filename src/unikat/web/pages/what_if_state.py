@@ -75,6 +75,8 @@ class State:
         ------
         NotInFolderError
             If there is no such run, or it has kept no states.
+        NotConnectedError
+            As of `Workbench.connected`.
         """
         bench, id = workbench_of(request), request.path_params["id"]
         place = folder_of(bench, id)
@@ -84,7 +86,7 @@ class State:
             bench=bench,
             id=id,
             place=place,
-            explorer=bench.explorers.of(place),
+            explorer=bench.explorers.of(place, bench.connected(id).digest),
             given=request.query_params if given is None else given,
         )
 
