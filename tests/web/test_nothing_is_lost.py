@@ -17,7 +17,7 @@ from unikat.web.app import make_app
 from unikat.web.archive import ARCHIVE
 from unikat.web.draft_files import DRAFTS
 from unikat.web.drafts import Draft
-from unikat.web.folder import Folder
+from unikat.web.folder import Folder, NotInFolderError
 from unikat.web.security import Access
 from web_client import PORT, Client
 
@@ -89,9 +89,13 @@ def test_a_draft_of_somebody_else_takes_no_address(
     held = json.loads(written(folder).read_text())
     held["values"] |= {"set": f"{lines}\ncomponents=6", "trust_spec": "yes", "query": "SELECT 1"}
     written(folder).write_text(json.dumps(held))
-    values = opened(folder).bench.draft("survey.csv").values
-    assert values["set"] == "components=6"
-    assert not {"trust_spec", "query"} & set(values)
+    bench = opened(folder).bench
+    draft = bench.draft("survey.csv")
+    assert draft.values["set"] == "components=6"
+    assert "trust_spec" not in draft.values
+    # Its query stands there to be read, and nothing is read by it.
+    with pytest.raises(NotInFolderError, match="Run the query"):
+        bench.source(draft)
 
 
 def test_what_others_could_write_is_not_read(filled: Client, folder: Path) -> None:
