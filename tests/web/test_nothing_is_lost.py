@@ -160,6 +160,21 @@ def test_two_tabs_warn_each_other(filled: Client) -> None:
     assert filled.post("/keys", KEYS | again).status_code == 303
 
 
+def test_two_workbenches_of_a_folder_warn_each_other(filled: Client, folder: Path) -> None:
+    other = opened(folder)
+    here = tab(filled)
+    # What the other one writes is not replaced by a tab that does not know it.
+    assert other.post("/keys/keep", KEYS | {"population_size": "7000"}).status_code == 204
+    answer = filled.post("/keys/keep", KEYS | here | {"rules": ""}, headers=PART)
+    assert "Another tab has changed this form" in answer.text
+    draft = filled.bench.draft("survey.csv")
+    assert (draft.values["population_size"], draft.rules) == ("7000", KEYS["rules"])
+    assert draft.values["perturbation_seed"] == RUN["perturbation_seed"]
+    # What stood here before can be taken back.
+    assert filled.bench.undone("survey.csv")
+    assert other.bench.draft("survey.csv").values["population_size"] == "5000"
+
+
 def test_what_is_the_same_warns_nobody(filled: Client) -> None:
     one, other = tab(filled), tab(filled)
     for sent in (one, other, one):

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,13 @@ class DraftFiles:
     """The drafts of a folder, a file for each file of data."""
 
     folder: Folder
+    _seen: dict[Path, int] = field(default_factory=dict)
+    """When each file was written that was read or written here."""
+
+    def changed(self, path: str) -> bool:
+        """Whether another workbench has written a draft since it was read or written here."""
+        place = self._place(path)
+        return _written(place) not in (0, self._seen.get(place))
 
     def read(self, path: str, name: str = "") -> Draft | None:
         """Return what was kept about a file of data; None if nothing is that can be read.
@@ -45,7 +52,9 @@ class DraftFiles:
         With a name it is a state that somebody has named. What somebody else may have written is
         not read, and no address, query or cluster is taken from a file.
         """
-        found = read_private(self._place(path, name))
+        place = self._place(path, name)
+        self._seen[place] = _written(place)
+        found = read_private(place)
         if not isinstance(found, dict) or (
             (found.get("schema"), found.get("path"), found.get("name", "")) != (SCHEMA, path, name)
         ):
@@ -100,12 +109,23 @@ class DraftFiles:
             "of_keys": {name: dict(texts) for name, texts in draft.of_keys.items()},
             "rules": draft.rules,
         }
-        return write_private(self._place(draft.path, name), content)
+        place = self._place(draft.path, name)
+        problem = write_private(place, content)
+        self._seen[place] = _written(place)
+        return problem
 
     def _place(self, path: str, name: str = "") -> Path:
         told = f"{path}\0{name}" if name else path
         digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         return self.folder.root / DRAFTS / f"{digest}.json"
+
+
+def _written(place: Path) -> int:
+    """When a file was written last, in nanoseconds; 0 if there is none."""
+    try:
+        return place.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
 
 
 class ChosenLanguage:

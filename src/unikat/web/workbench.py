@@ -20,8 +20,8 @@ from unikat.report.text.words import say
 from unikat.spec.models import SIMPLEST
 from unikat.web.archive import Archive
 from unikat.web.candidates import Candidates
-from unikat.web.draft_files import ChosenLanguage, DraftFiles
-from unikat.web.drafts import Draft
+from unikat.web.draft_files import SECRETS, ChosenLanguage, DraftFiles
+from unikat.web.drafts import PAGES, Draft
 from unikat.web.explorers import Explorers
 from unikat.web.folder import Folder, NotInFolderError
 from unikat.web.pages.template import Pages
@@ -182,6 +182,7 @@ class Workbench:
         with self._lock:
             if path not in self._drafts:
                 self._drafts[path] = self.states.read(path) or Draft(path=path)
+            self._take_over(path)
             return self._drafts[path]
 
     def source(self, draft: Draft) -> Path | str:
@@ -223,6 +224,18 @@ class Workbench:
         source = self.run_source(id)
         return Nav(here="runs", path=source.path if self.sources.takes(source) else "")
 
+    def _take_over(self, path: str) -> None:
+        """Go on from what another workbench of the folder has written, as from another tab."""
+        ours, changed = self._drafts.get(path), self.states.changed(path)
+        if ours is None or not changed or (found := self.states.read(path)) is None:
+            return
+        secret = {name: text for name, text in ours.values.items() if name in SECRETS}
+        found = replace(found, values={**found.values, **secret})
+        if found.said != ours.said:
+            self._past.setdefault(path, []).append(ours)
+            self._drafts[path] = found
+            self._tell_tabs(path)
+
     def keep(self, draft: Draft) -> None:
         """Keep what a form holds, on disk too."""
         with self._lock:
@@ -252,8 +265,7 @@ class Workbench:
 
     def _tell_tabs(self, path: str) -> None:
         """Let forms that are open say that they are behind before they replace anything."""
-        with self._lock:
-            self._writers.update({(path, form): "states" for form in ("keys", "columns", "run")})
+        self._writers.update({(path, form): "states" for form in PAGES})
 
     def n_undone(self, path: str) -> int:
         """Return how many changes can be taken back."""
@@ -299,6 +311,7 @@ class Workbench:
         """
         place, tab = (draft.path, form), fields.get("tab", "")
         with self._lock:
+            self._take_over(draft.path)
             writer = self._writers.get(place, "")
             before = self._drafts.get(draft.path)
             same = before is not None and before.said == draft.said
