@@ -59,7 +59,7 @@ def test_counts_follow_what_is_merged(client: Client, town: Path) -> None:
     text = shown(client, **{"edit": "region", "levels:region": "found\n0-1 west"})
     merged = frame.assign(region=frame.region.replace(dict.fromkeys(levels[:2], "west")))
     assert numbers(text) == [counted(frame), counted(merged)]
-    assert "An assessment takes the key as in the file" in text
+    assert "All runs of the file take the key in these groups" in text
     # A column that is no key yet stands beside the keys.
     more = numbers(shown(client, edit="job"))
     assert more[0] == more[1]
@@ -84,7 +84,8 @@ def test_groups_are_a_rule_of_the_key_or_a_hierarchy_beside_the_file(
     draft = client.bench.draft("town.csv")
     assert draft.of_keys["recodings"] == {"region": "file(region-groups.csv)"}
     assert not draft.of_keys.get("recode")
-    client.post("/levels", form | {"levels:region": "found\n0-1 near"})
+    near = form | {"levels:region": "found\n0-1 near"}
+    client.post("/levels", near | {"use": "recode"})
     assert client.bench.draft("town.csv").of_keys["recode"]["region"] == "file(region-groups-2.csv)"
     command = client.ask("/run?path=town.csv&kind=protect").text
     assert "--recode &#39;region: file(region-groups-2.csv)&#39;" in command
@@ -95,9 +96,29 @@ def test_groups_are_a_rule_of_the_key_or_a_hierarchy_beside_the_file(
     kept = DraftFiles(client.bench.folder).read("town.csv")
     assert kept is not None
     assert kept.of_keys == client.bench.draft("town.csv").of_keys
+    # Every run takes the key in groups, if they are used for it, and the counts of the keys do.
+    before = client.post("/keys/counts", {"path": "town.csv", "key:region": "on", "key:age": "on"})
+    client.post("/levels", near)
+    draft = client.bench.draft("town.csv")
+    assert "region" not in draft.of_keys.get("recode", {})
+    assert draft.of_keys["groups"] == {"region": "file(region-groups-2.csv)"}
+    after = client.post("/keys/counts", {"path": "town.csv", "key:region": "on", "key:age": "on"})
+    assert before.text != after.text
+    again = client.ask("/levels?path=town.csv&edit=region").headers["location"]
+    assert parse_qs(urlsplit(again).query)["levels:region"] == ["found\n0-1 near"]
+    for kind in ("assess", "protect", "synthesize", "compare", "evaluate", "attack", "check"):
+        client.ask(f"/run?path=town.csv&kind={kind}")
+        command = client.bench.draft("town.csv").command("o")
+        assert "--groups 'region: file(region-groups-2.csv)'" in command, kind
+    client.ask("/run?path=town.csv&kind=assess")
+    draft = client.bench.draft("town.csv").updated(
+        {"population_size": "90000"}, ["population_size"]
+    )
+    spec = draft.spec(town / "town.csv", town)
+    assert spec.data.groups == {"region": f"file({town / 'region-groups-2.csv'})"}
     # As in the file again.
     client.post("/levels", {"path": "town.csv", "edit": "region"})
-    assert "region" not in client.bench.draft("town.csv").of_keys.get("recode", {})
+    assert "region" not in client.bench.draft("town.csv").of_keys.get("groups", {})
 
 
 def test_a_tree_is_chosen_on_the_page_and_reaches_every_run(client: Client, town: Path) -> None:

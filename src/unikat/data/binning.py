@@ -40,6 +40,8 @@ class KeySpec:
 
     name: str
     rule: Rule | None = None
+    by_hand: bool = False
+    """Whether its levels are put into groups that somebody made by hand."""
 
 
 def parse_keys(

@@ -43,7 +43,7 @@ _Kind: TypeAlias = Literal["integer", "text", "boolean", "number", "date"]
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _NUMBERS = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
-_NUMERIC_TEXT = re.compile(r"[+-]?\d+(\.\d+)?")
+NUMERIC_TEXT = re.compile(r"[+-]?\d+(\.\d+)?")
 _WHOLE = "^([+-]?[0-9]+)[.]0+$"
 """A whole number with a fraction that is none."""
 
@@ -192,14 +192,6 @@ class Column:
             f"{MOST_LEVELS:,}. If it identifies units, leave it out of the keys; if it is a "
             f"measurement, group it, for example {grouped(name, 'quantile(10)')} or "
             f"{grouped(name, 'width(5)')}; if it is a detailed classification, use a coarser one."
-        )
-
-    def refuse_constant(self) -> None:
-        """Refuse a key with one level."""
-        raise DataError(
-            f"{self.where} has the same level in every row"
-            f"{' once it is binned' if self.spec.rule else ''}; it carries no information. "
-            "Remove it from the keys."
         )
 
     def code(self, missing: Missing) -> CodedKey:
@@ -422,7 +414,8 @@ class Column:
         if len(counts) > MOST_LEVELS:
             self.refuse_levels(f"{len(counts):,}")
         n_present = self.n_records - n_missing
-        if self.spec.rule is None and len(counts) == n_present > _FEW_RECORDS:
+        one_each = len(counts) == n_present > _FEW_RECORDS
+        if one_each and self.spec.rule is None and not self.spec.by_hand:
             raise DataError(
                 f"{self.where} is different in every one of its {n_present:,} rows: it identifies "
                 "them (a name, number or address), and every record would be unique. Remove it "
@@ -460,7 +453,7 @@ class Column:
                 numbers = {text: text.replace(",", ".") for text in texts if "." not in text}
             else:
                 numbers = {text: text for text in texts}
-            if all(_NUMERIC_TEXT.fullmatch(numbers.get(text, "")) for text in texts):
+            if all(NUMERIC_TEXT.fullmatch(numbers.get(text, "")) for text in texts):
                 return sorted(counts, key=lambda value: (float(numbers[str(value)]), str(value)))
             return list[object](sorted(texts))
         return sorted(counts, key=number_of)
@@ -536,6 +529,15 @@ class Column:
         rows = self.connection.execute(f"SELECT {aggregate} FROM source").fetchall()
         value: float | None = rows[0][0]
         return value
+
+
+def refuse_constant(source: str, key: Key) -> None:
+    """Refuse a key with one level."""
+    how = " once it is binned" if key.binning else " once it is grouped" if key.by_hand else ""
+    raise DataError(
+        f"{source}, key {brief(key.name)!r} has the same level in every row{how}; it carries no "
+        "information. Remove it from the keys."
+    )
 
 
 def may_hold_numbers(type_name: str) -> bool:

@@ -72,6 +72,9 @@ class Key:
         The codes that are declared missing and that records have.
     declared_missing
         Codes of the levels whose values are declared missing, as "not applicable" is of children.
+    by_hand
+        What the groups are called in which it was read, the name of their file; empty of a key that
+        was not grouped by hand.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class Key:
     title: str = field(default="", repr=False, compare=False)
     declared: tuple[DeclaredCode, ...] = field(default=(), repr=False, compare=False)
     declared_missing: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
+    by_hand: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A level for missing values comes on top.

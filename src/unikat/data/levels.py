@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from unikat.data.binning import KeySpec
 from unikat.data.codebook import Entry
-from unikat.data.columns import CodedKey, Column
+from unikat.data.columns import CodedKey, Column, refuse_constant
 from unikat.data.keys import MOST_LEVELS
 from unikat.data.not_asked import keep_answers
 from unikat.data.numbers import ROWS_SHOWN, rows_shown
@@ -69,9 +69,9 @@ def survey(
     coded = [column.code(missing) for column in columns]
     if answers is None:
         keep_answers(connection, columns, coded, missing)
-    for column, found in zip(columns, coded, strict=True):
-        if found.key.n_levels == 1 and not constant_keys:
-            column.refuse_constant()
+    for spec, found in zip(specs, coded, strict=True):
+        if found.key.n_levels == 1 and not constant_keys and not spec.by_hand:
+            refuse_constant(source.name, found.key)
     if missing != "level" and not empty_rows and all(key.n_missing for key in coded):
         _refuse_empty_rows(connection, source, coded)
     return n_records, coded

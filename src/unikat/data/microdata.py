@@ -22,6 +22,7 @@ from unikat.data.clues import (
 from unikat.data.columns import CodedKey
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY, quoted
+from unikat.data.hand_groups import HandGroups
 from unikat.data.keys import Key
 from unikat.data.levels import clean_rows
 from unikat.data.names import column_hint
@@ -89,6 +90,7 @@ class Microdata:
     _coded: tuple[CodedKey, ...] = field(repr=False)
     _missing_values: Mapping[str, tuple[object, ...]] = field(default_factory=dict, repr=False)
     _memory_limit: str = field(default=DEFAULT_MEMORY, repr=False)
+    _by_hand: Mapping[str, HandGroups] = field(default_factory=dict, repr=False)
 
     @interruptible
     def tabulate(self, memory_limit: str | None = None, threads: int | None = None) -> CellTable:
@@ -275,6 +277,12 @@ class Microdata:
         >>> codes.tolist(), values
         ([1, 0], ['7', '12'])
         """
+        if column in self._by_hand:
+            key = self._by_hand[column].coded.key
+            codes = self._groups(column)
+            if key.missing_level is not None:
+                codes[codes == key.missing_level] = -1
+            return codes, [str(level) for level in key.levels if level is not None]
         with self.attached(column) as connection:
             return codes_of(connection, "c0", missing_codes_of(missing_values, column))
 
@@ -315,6 +323,7 @@ class Microdata:
             keys=(*self.keys, *other.keys),
             n_missing=(*self.n_missing, *other.n_missing),
             _coded=(*self._coded, *other._coded),
+            _by_hand={**self._by_hand, **other._by_hand},
         )
 
     @property
@@ -326,8 +335,29 @@ class Microdata:
         """Tell what the source, the codebook and the user say of the column of a key."""
         return next(coded.declared for coded in self._coded if coded.key.name == key)
 
+    def declared_by_source(self, key: str) -> Declared:
+        """Tell what the source says of the column of a key, as it is read."""
+        return self.declared(key) if key in self._by_hand else self._source.declared(key)
+
+    @property
+    def labels(self) -> dict[str, dict[Any, str]]:
+        """Labels of columns that groups made by hand with codes, and what means missing, have."""
+        found: dict[str, dict[Any, str]] = {}
+        for name, one in self._by_hand.items():
+            if one.has_codes:
+                pairs = zip(one.coded.key.levels, one.coded.key.labels, strict=True)
+                of_levels = {code: label for code, label in pairs if code is not None}
+                found[name] = {**self._source.declared(name).missing_labels, **of_levels}
+        return found
+
+    def letters(self, columns: Sequence[str]) -> dict[str, list[str | None]]:
+        """Letters of the records, by column; see `Source.letters`."""
+        found = self._source.letters(columns)
+        texts = {name for name, one in self._by_hand.items() if not one.has_codes}
+        return {name: letters for name, letters in found.items() if name not in texts}
+
     def values(self, columns: Sequence[str]) -> pa.Table:
-        """Give columns as the source has them, in the order of the input.
+        """Give columns as the source has them, in the order of the input; groups made by hand too.
 
         Raises
         ------
@@ -339,8 +369,23 @@ class Microdata:
         self._source.check_unchanged()
         with self._source.session(memory_limit=self._memory_limit) as connection:
             found = self._source.values(connection, columns)
+        for place, name in enumerate(columns):
+            if name in self._by_hand:
+                letters = self._source.letters([name]).get(name)
+                written = self._by_hand[name].column(found[name], self._groups(name), letters)
+                found = found.set_column(place, name, written)
         self._source.delete_copies()
         return found
+
+    def _groups(self, column: str) -> Int32:
+        """Groups made by hand of the records, (n_records,), -1 where missing."""
+        one = self._by_hand[column]
+        with self._source.session(one.columns, memory_limit=self._memory_limit) as connection:
+            digit = _digit_sql(connection, one.position, one.coded)
+            rows = clean_rows(["NULL"] * one.position + [one.coded.clean_sql])
+            found = connection.sql(f"SELECT {digit} AS d FROM {rows}").to_arrow_table()
+        codes: Int32 = found["d"].to_numpy().astype(np.int32) - 1
+        return codes
 
     @contextmanager
     def attached(self, column: str) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -472,6 +517,10 @@ def _digit_sql(connection: duckdb.DuckDBPyConnection, position: int, coded: Code
         connection.execute(f"CREATE TYPE level{position} AS ENUM ({listed})")
         text = f"TRY_CAST(({coded.value_sql})::VARCHAR AS level{position})"
         digit = f"enum_code({text})::BIGINT + 1"
+        if [*coded.codes.values()] != [*range(len(coded.codes))]:
+            # Several values are one level.
+            listed = ", ".join(str(code + 1) for code in coded.codes.values())
+            digit = f"list_extract([{listed}]::BIGINT[], {digit})"
     return f"coalesce({digit}, {empty})"
 
 

@@ -17,9 +17,9 @@ from unikat.data.arrow_files import (
     open_parquet,
     open_parquet_folder,
 )
-from unikat.data.binning import parse_keys
-from unikat.data.codebook import codebook_warnings, load_codebook
-from unikat.data.columns import CodedKey
+from unikat.data.binning import KeySpec, parse_keys
+from unikat.data.codebook import Entry, codebook_warnings, load_codebook
+from unikat.data.columns import CodedKey, refuse_constant
 from unikat.data.databases import open_duckdb, open_sqlite
 from unikat.data.design import Design
 from unikat.data.engine import DEFAULT_MEMORY
@@ -34,8 +34,12 @@ from unikat.data.formats import (
     what_is,
 )
 from unikat.data.frames import frame_of_codes
+from unikat.data.hand_groups import Groups, HandGroups, hierarchy_of, in_groups
+from unikat.data.keys import Key
+from unikat.data.letters import is_letter
 from unikat.data.levels import survey
 from unikat.data.microdata import Microdata, columns_of
+from unikat.data.named_levels import is_number
 from unikat.data.names import column_hint
 from unikat.data.numbers import number_meant
 from unikat.data.postgres import PostgresSource
@@ -49,6 +53,7 @@ from unikat.data.text_files import open_text
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.interrupts import interruptible
 from unikat.spec.addresses import is_address
+from unikat.spec.level_kinds import PLAIN
 from unikat.spec.missing import listed_codes
 
 
@@ -74,6 +79,7 @@ def read(
     fewest_keys: int = 2,
     answers: Mapping[str, Sequence[str]] | None = None,
     levels: Mapping[str, str] | None = None,
+    groups: Mapping[str, Groups] | None = None,
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
 
@@ -155,6 +161,9 @@ def read(
     levels
         Kind of the levels of some keys, where the file does not tell: ``{"EDU": "ordered"}``; see
         `unikat.spec.level_kinds`.
+    groups
+        Groups of levels in which some keys are read, as if their columns had them: a file with a
+        level and its group in each row, or a mapping, ``{"REGION": {1: "north", 2: "north"}}``.
 
     Returns
     -------
@@ -196,7 +205,9 @@ def read(
     )
     opened.decimal = decimal
     specs = parse_keys(keys, opened.columns, opened.name, fewest_keys)
+    specs = [_with_groups(spec, groups or {}) for spec in specs]
     names = [spec.name for spec in specs]
+    _check_columns("groups", groups or {}, opened)
     _check_design(design, opened)
     codes = _missing_values(missing_values, [*names, *design.household], opened)
     with opened.session(columns_of(names, design), memory_limit=memory_limit) as connection:
@@ -212,6 +223,29 @@ def read(
             answers=answers,
         )
     design.check(n_records)
+    columns = tuple(columns_of(names, design))
+    by_hand: dict[str, HandGroups] = {}
+    for j, (spec, one) in enumerate(zip(specs, coded, strict=True)):
+        if not spec.by_hand:
+            continue
+        assert groups is not None
+        tree = hierarchy_of(spec.name, groups[spec.name], encoding)
+        by_code = opened.holds_labels and all(
+            level is None or is_number(level) or is_letter(level) for level in one.key.levels
+        )
+        entry = entries.get(spec.name, Entry())
+        in_order = (
+            one.key.ordered is True
+            or one.declared.order is not None
+            or entry.levels is not None
+            or (levels or {}).get(spec.name) == "ordered"
+        )
+        coded[j] = in_groups(one, tree, in_order=in_order, by_code=by_code)
+        if coded[j].key.n_levels == 1 and not constant_keys:
+            refuse_constant(opened.name, coded[j].key)
+        by_hand[spec.name] = HandGroups(
+            coded=coded[j], position=j, columns=columns, has_codes=by_code
+        )
     coded = _with_kinds(coded, levels or {}, opened)
     found = tuple(column.key for column in coded)
     return Microdata(
@@ -226,28 +260,57 @@ def read(
         _coded=tuple(coded),
         _missing_values=codes,
         _memory_limit=memory_limit,
+        _by_hand=by_hand,
     )
+
+
+def _with_groups(spec: KeySpec, groups: Mapping[str, Groups]) -> KeySpec:
+    if spec.name not in groups:
+        return spec
+    if spec.rule is not None:
+        raise SpecError(
+            f"Key {brief(spec.name)!r} is grouped by {brief(spec.rule.text)} and by "
+            f"{option('groups')}; leave one of the two out."
+        )
+    return replace(spec, by_hand=True)
 
 
 def _with_kinds(
     coded: Sequence[CodedKey], levels: Mapping[str, str], source: Source
 ) -> list[CodedKey]:
     """Give keys the kinds of levels that the user tells, and check those of all."""
-    for name in levels:
-        if name not in source.columns:
-            raise SpecError(
-                f"{source.name} has no column {brief(name)!r}, whose levels "
-                f"{option('levels', f'{name}: ...')} describes." + column_hint(name, source.columns)
-            )
+    _check_columns("levels", levels, source)
     found = []
     for one in coded:
         key = one.key
         if kind := levels.get(key.name):
             key = replace(key, told=kind, told_by="option")
+        if key.told and key.by_hand and kind not in PLAIN:
+            # The levels of the file are codes of a system; their groups may be.
+            key = key if _can_be(key) else replace(key, told="", told_by="")
         if key.told:
             structure_of(key)
         found.append(replace(one, key=key))
     return found
+
+
+def _can_be(key: Key) -> bool:
+    """Whether the levels of a key can be of the kind that is told."""
+    try:
+        structure_of(key)
+    except (DataError, SpecError):
+        return False
+    return True
+
+
+def _check_columns(name: str, given: Mapping[str, Any], source: Source) -> None:
+    """Refuse what an option says of the levels of a column that the data do not have."""
+    for column in given:
+        if column not in source.columns:
+            raise SpecError(
+                f"{source.name} has no column {brief(column)!r}, whose levels "
+                f"{option(name, f'{column}: ...')} describes." + column_hint(column, source.columns)
+            )
 
 
 def _check_design(design: Design, source: Source) -> None:

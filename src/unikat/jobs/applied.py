@@ -12,6 +12,7 @@ import numpy as np
 from unikat._typing import Int32
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.named_levels import Levels, codes_called, level_names
 from unikat.data.roles import encoded, proposed
 from unikat.data.structure import order_of, views_of
 from unikat.data.writers import ending, write_records
@@ -21,13 +22,7 @@ from unikat.files.json import json_text
 from unikat.files.writing import all_or_nothing, write_text
 from unikat.inference.progress import Watcher
 from unikat.jobs.inputs import UNKNOWN, open_data
-from unikat.protection.groups import (
-    codes_called,
-    joined_name,
-    labels_of,
-    level_names,
-    other_name,
-)
+from unikat.protection.groups import joined_name, labels_of, other_name
 from unikat.protection.recoding import KeyRecoding, Recoding, Rule, recode_key, unchanged
 from unikat.protection.released import Released, released
 from unikat.report.folders.protection import codebook_beside
@@ -37,7 +32,6 @@ from unikat.risk.limits import Judged, judge, smallest
 from unikat.spec.columns import alike
 from unikat.spec.limits import Limit
 from unikat.spec.plan import PlanKey, PlanSpec
-from unikat.zeros.levels import Levels
 
 Unseen = Literal["refuse", "group"]
 """What becomes of a level that a plan does not know."""

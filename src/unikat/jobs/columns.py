@@ -13,6 +13,7 @@ from unikat._typing import Bool, Float64, Int32, Int64
 from unikat.data.clues import joined
 from unikat.data.keys import Key
 from unikat.data.microdata import Microdata
+from unikat.data.named_levels import level_names
 from unikat.data.names import column_hint
 from unikat.data.numbers import number_meant
 from unikat.data.roles import NEARLY_UNIQUE, ColumnRole, encoded, proposed
@@ -20,7 +21,7 @@ from unikat.data.structure import order_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, option
 from unikat.jobs.inputs import UNKNOWN, open_data
-from unikat.protection.groups import joined_name, level_names
+from unikat.protection.groups import joined_name
 from unikat.protection.left_over import known
 from unikat.protection.linked import Homes, Pairs, followed, links
 from unikat.protection.numeric.change import NumericFacts

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from unikat.data.named_levels import level_names
 from unikat.data.structure import structure_of
 from unikat.errors import SpecError
 from unikat.jobs.besides import Besides
@@ -33,7 +34,6 @@ from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
 from unikat.language.levels import FOUND, LevelGroups
 from unikat.protection.by_hand import recode_by_hand
-from unikat.protection.groups import level_names
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import KeyRecoding, Recoding, level_counts, recodable, unchanged

@@ -147,6 +147,7 @@ def _tabulated(
         missing_values=data.missing_values,
         decimal=data.decimal,
         levels=data.levels,
+        groups=data.groups,
         fewest_keys=1,
         constant_keys=True,
         empty_rows=empty_rows,

@@ -184,6 +184,7 @@ def open_data(
         empty_rows=empty_rows,
         answers=answers,
         levels=data.levels,
+        groups=data.groups,
     )
     for warning in microdata.source.warnings:
         watcher.note(f"Warning: {warning}")
@@ -335,6 +336,11 @@ def _named(spec: ZerosSpec, hint: str = "") -> Iterator[None]:
         raise type(error)(f"{said}{hint}") from None
 
 
+def _of_keys(groups: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Groups of keys that another file has, too."""
+    return {name: one for name, one in groups.items() if name in keys}
+
+
 def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -> Registry:
     """Read the registry that a specification names, or a frame, in the levels of the survey."""
     assert spec.registry is not None
@@ -349,6 +355,7 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         **reading(spec.registry),
         constant_keys=True,
         answers={key.name: key.answers for key in survey.variables},
+        groups=_of_keys(data.groups, spec.keys),
     ).tabulate()
     return Registry.of(table, survey)
 
@@ -396,6 +403,7 @@ def read_release(
             constant_keys=True,
             fewest_keys=1,
             answers={key.name: key.answers for key in table.variables},
+            groups=_of_keys(data.groups, keys),
         )
 
     columns, added = opened(asked.keys).source.columns, [column_of(one) for one in asked.keys]

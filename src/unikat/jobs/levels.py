@@ -11,13 +11,13 @@ import numpy as np
 
 from unikat._typing import AnyArray, Bool, Float64, Int64
 from unikat.data.keys import Key
+from unikat.data.named_levels import level_names
 from unikat.data.structure import n_named
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.jobs.form_preview import key_counts
 from unikat.language.levels import FOUND, Group, LevelGroups
 from unikat.protection.by_hand import meant, recode_by_hand
-from unikat.protection.groups import level_names
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.recoding import (
     KeyRecoding,
@@ -178,9 +178,12 @@ def _groups(one: KeyRecoding, key: Key, risk: AnyArray) -> KeyGroups:
 
 
 def rows_of(one: KeyRecoding, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Each level of a key with its group, as a hierarchy of one column has them."""
-    rule = one.rule if isinstance(one.rule, dict) else {}
-    return tuple((name, rule.get(name, name)) for name in names)
+    """Each level of a key that is kept with its group, as a hierarchy of one column has them."""
+    assert one.key is not None
+    return tuple(
+        (name, name if one.stays[code] else one.key.labels[one.groups[code]])
+        for code, name in enumerate(names)
+    )
 
 
 def _sums(
@@ -303,7 +306,6 @@ class EditedKey:
         recoding = Recoding(keys=tuple(keys))
         recoding.check_kept()
         table = recoding.table(self.table)
-        by_hand = one.changes and one.text.startswith("groups ")
         groups = None
         if one.key is not None:
             risk = _sums(table, self.name, one.key.n_levels, None)[1][: n_named(one.key)]
@@ -314,7 +316,7 @@ class EditedKey:
             n_cells=key_counts(table).n_cells,
             rule=one.text if one.changes else "",
             groups=groups,
-            rows=rows_of(one, level_names(self.key)) if by_hand else (),
+            rows=rows_of(one, level_names(self.key)) if one.changes and one.key else (),
         )
 
     def groups_of(self, rule: Rule) -> str:

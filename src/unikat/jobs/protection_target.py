@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unikat.data.hand_groups import only_groups
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.errors import SpecError, brief, listed, option
+from unikat.errors import SpecError, listed, option
 from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices
 from unikat.protection.perturbed import CorrectMatches
@@ -93,12 +94,7 @@ def explicit_plan(
 
 
 def _by_only_column(key: Key, tree: Hierarchy) -> KeyRecoding:
-    if len(tree.groups) > 1:
-        raise SpecError(
-            f"The hierarchy {tree.name} has several recodings of {brief(key.name)!r} to choose "
-            f"from, one for each of its {len(tree.groups)} columns of groups. Name it by "
-            f"{option('recodings')}, with a target, or name a file with one column of groups."
-        )
+    only_groups(key.name, tree, f"Name it by {option('recodings')}, with a target, or take one: ")
     return by_hierarchy(key, tree)[0]
 
 

@@ -80,6 +80,7 @@ class Synthesis(Outcome):
             "missing_values": spec.data.missing_values,
             "codebook": spec.data.codebook,
             "levels": spec.data.levels,
+            "groups": spec.data.groups,
             "household": list(spec.design.household),
             "household_keys": [] if households is None else list(households.keys),
             "head": None if households is None else households.head,

@@ -155,6 +155,7 @@ def run(job: Job[SynthesisSpec]) -> Synthesis:
         results.Records(
             columns.table(codes, keys, seed, number, names),
             columns.letters(codes, keys, seed, number, names),
+            columns.labels,
         )
         for number, codes in enumerate(drawn)
     )

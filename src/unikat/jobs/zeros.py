@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from unikat._typing import Int32, Int64
 from unikat.data import CellTable, Key
 from unikat.data.grouping import HouseholdSample
+from unikat.data.named_levels import Levels
 from unikat.data.numbers import rows_shown
 from unikat.errors import OutputError, SpecError
 from unikat.files.folder import keep_inputs, locked_file
@@ -33,7 +34,6 @@ from unikat.spec.tables import DesignSpec
 from unikat.zeros import Suggestion, Zeros, disjoint, suggest
 from unikat.zeros.conflicts import Conflicts, cut, find_conflicts, shown
 from unikat.zeros.household_conflicts import HouseholdConflicts
-from unikat.zeros.levels import Levels
 from unikat.zeros.suggest import MOST_COMBINATIONS, not_looked_at
 from unikat.zeros.tables import csv_field
 

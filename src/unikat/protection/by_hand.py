@@ -9,20 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from unikat._typing import Int64
+from unikat.data.hand_groups import check_group_names
 from unikat.data.keys import Key
+from unikat.data.named_levels import level_names
 from unikat.data.numbers import number_shown
 from unikat.data.structure import Structure, n_named, valid_part
 from unikat.errors import SpecError, brief, listed
 from unikat.language.levels import FOUND, Group, LevelGroups
 from unikat.protection.edges import numbers_of
-from unikat.protection.groups import (
-    band_name,
-    called,
-    check_group_names,
-    is_labelled,
-    joined_name,
-    level_names,
-)
+from unikat.protection.groups import band_name, called, is_labelled, joined_name
 from unikat.protection.recoding import KeyRecoding, grouped, recode_key
 from unikat.protection.trees import Paths
 from unikat.spec.level_kinds import checked_kind

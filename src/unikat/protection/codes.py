@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from unikat.data.hand_groups import steers
 from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.data.numbers import number_meant
 from unikat.data.sources import Declared
 from unikat.data.spans import Interval
 from unikat.data.structure import structure_of, valid_part, views_of
-from unikat.protection.groups import LONGEST, is_labelled, joined_name, steers
+from unikat.protection.groups import LONGEST, is_labelled, joined_name
 from unikat.protection.recoding import KeyRecoding
 
 _LARGEST_BASE = 10**6

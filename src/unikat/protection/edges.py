@@ -10,12 +10,12 @@ import numpy as np
 
 from unikat._typing import Int64
 from unikat.data.keys import MOST_LEVELS, Key
+from unikat.data.named_levels import Levels
 from unikat.data.numbers import number_shown
 from unikat.data.spans import Interval
 from unikat.data.structure import views_of
 from unikat.errors import SpecError
 from unikat.protection.groups import span_name
-from unikat.zeros.levels import Levels
 
 _MOST_QUANTILES = 1_000
 NUMBER_RULES = ("width", "cut", "quantile", "top", "bottom")

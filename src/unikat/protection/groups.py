@@ -6,8 +6,7 @@ holds. Of ordered keys the groups are bands of adjacent levels.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from itertools import count, pairwise
 from math import inf
 
@@ -16,33 +15,14 @@ import numpy as np
 from unikat._typing import Int64
 from unikat.data.binning import whole_span
 from unikat.data.codebook import clipped
+from unikat.data.hand_groups import CONTROL
 from unikat.data.keys import Key
+from unikat.data.named_levels import Levels, level_names
 from unikat.data.numbers import number_shown
 from unikat.data.structure import order_of, views_of
-from unikat.errors import SpecError, brief
-from unikat.zeros.levels import Levels
 
 LONGEST = 100
 """Bytes of the name of a group; labels in SPSS may have 120."""
-_LONGEST_GIVEN = 1_000
-"""Characters of a name that somebody gave: each record has it."""
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""What steers a terminal or begins a line."""
-_FORMULA = re.compile(r"\s*(?:=|[+\-@].*(?:[|!]|[A-Za-z]\())")
-"""What a spreadsheet runs; names such as `-5 to -1` and `- none (of these)` it shows."""
-
-
-def level_names(key: Key) -> list[str]:
-    """What levels are called in rules: groups of numbers by label; not that for missing values."""
-    names = key.labels if key.binning is not None else [str(level) for level in key.levels]
-    return list(names[: Levels(key=key).n_named])
-
-
-def codes_called(key: Key) -> Callable[[str], set[int]]:
-    """Return what tells the levels that a file calls so: by value, or else by label or number."""
-    levels = Levels(key=key)
-    by_value = {name: {code} for code, name in enumerate(level_names(key))}
-    return lambda text: by_value.get(text) or levels.called(text)
 
 
 def called(key: Key, code: int) -> tuple[str, str]:
@@ -63,28 +43,6 @@ def labels_of(key: Key) -> dict[str, str]:
     if not is_labelled(key):
         return {}
     return dict(zip(level_names(key), key.labels, strict=False))
-
-
-def steers(name: str) -> bool:
-    r"""Whether a terminal obeys a text, or a spreadsheet runs it as a formula.
-
-    Examples
-    --------
-    >>> steers("=1+1"), steers("\x1b[31m"), steers("-5 to -1"), steers("- none (of these)")
-    (True, True, False, False)
-    """
-    return bool(_CONTROL.search(name) or _FORMULA.match(name))
-
-
-def check_group_names(key: Key, names: Iterable[str]) -> None:
-    """Refuse names that somebody gave to groups and that no file should hold (SpecError)."""
-    for name in names:
-        if steers(name) or len(name) > _LONGEST_GIVEN:
-            raise SpecError(
-                f"Key {key.name!r}, recoding: {brief(name)!r} cannot be the name of a group: it "
-                f"has more than {_LONGEST_GIVEN:,} characters, or control characters, or a "
-                "spreadsheet would run it as a formula. Give the group another name."
-            )
 
 
 def joined_name(
@@ -111,7 +69,7 @@ def joined_name(
     '0 to 4 years to 85 to 89 years'
     """
     plain = (
-        _CONTROL.sub(" ", label).strip() if _CONTROL.search(label) else label for label in labels
+        CONTROL.sub(" ", label).strip() if CONTROL.search(label) else label for label in labels
     )
     names = _names(list(dict.fromkeys(plain)), is_band)
     numbered = (name if n == 1 else f"{name} ({n})" for n in count(1) for name in (names,))

@@ -12,6 +12,7 @@ import numpy as np
 from unikat._typing import Bool, Float64, Int64
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
+from unikat.data.named_levels import Levels
 from unikat.data.numbers import number_shown
 from unikat.data.structure import Structure, n_named, valid_part
 from unikat.data.table import CellTable
@@ -28,7 +29,6 @@ from unikat.protection.recoding import (
     unchanged,
 )
 from unikat.protection.trees import Paths
-from unikat.zeros.levels import Levels
 
 MOST = 7
 """Recodings of a key that the program makes itself, the key as it is and left out included."""

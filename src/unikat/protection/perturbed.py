@@ -23,12 +23,12 @@ import numpy as np
 from unikat._typing import Float64, Int32, Int64
 from unikat.data.households import HouseholdLayout, agreeing_households, household_meetings
 from unikat.data.keys import MISSING, Key
+from unikat.data.named_levels import level_names
 from unikat.data.patterns import agreeing, distinct, match_sums, summed
 from unikat.data.shared_keys import known_values
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, only_keys, option, suggest
 from unikat.protection.going_on import N_STATES
-from unikat.protection.groups import level_names
 from unikat.protection.perturbation import check_matrix, invariant_matrix, post_randomised
 from unikat.protection.recoding import Recoding
 from unikat.protection.swapping import swap_records

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from unikat._typing import Bool, Int32, Int64
+from unikat.data.hand_groups import check_group_names, row_of_codes
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.margins import recoded_margins
+from unikat.data.named_levels import Levels, level_names
 from unikat.data.numbers import number_shown
 from unikat.data.patterns import distinct
 from unikat.data.structure import Structure, n_named, order_of, valid_part
@@ -21,18 +23,9 @@ from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, shown, suggest
 from unikat.language.keys import Call
 from unikat.protection.edges import NUMBER_RULES, numbers_grouped
-from unikat.protection.groups import (
-    bands,
-    called,
-    check_group_names,
-    codes_called,
-    joined_name,
-    level_names,
-    rare_levels,
-)
+from unikat.protection.groups import bands, called, joined_name, rare_levels
 from unikat.protection.trees import Grouping, paths_for
 from unikat.spec.recodings import LEFT_OUT
-from unikat.zeros.levels import Levels
 
 Rule: TypeAlias = "str | Mapping[Any, Any] | Sequence[Sequence[Any]] | None"
 """How a key is recoded: a rule such as ``"width(10)"``, a mapping of levels to groups, a list of
@@ -491,24 +484,7 @@ def _of_paths(key: Key, found: Grouping, shown: str) -> KeyRecoding:
 
 def by_hierarchy(key: Key, hierarchy: Hierarchy) -> list[KeyRecoding]:
     """Recode a key by each column of a hierarchy; a column of one group leaves the key out."""
-    where = f"Key {key.name!r}, hierarchy {hierarchy.name}"
-    levels, names, row_of = Levels(key=key), level_names(key), dict[int, int]()
-    meant = codes_called(key)
-    for row, text in enumerate(hierarchy.levels):
-        for code in meant(text):
-            if code in row_of:
-                raise SpecError(
-                    f"{where}: a level of the key is in two rows, by its value and its label or "
-                    "as two numbers; give each level one row."
-                )
-            row_of[code] = row
-    if n_lacking := len(names) - len(row_of):
-        shown = levels.shown({*range(len(names))} - {*row_of})
-        raise SpecError(
-            f"{where}: {n_lacking:,} of the {len(names):,} levels of the key "
-            f"{'is' if n_lacking == 1 else 'are'} in no row{shown and f' ({shown})'}; add a row "
-            "for each."
-        )
+    names, row_of = level_names(key), row_of_codes(key, hierarchy)
     # Levels of the file by their values there; others as the hierarchy has them, for other files.
     by_row = {row: names[code] for code, row in row_of.items()}
     texts = [by_row.get(row, text) for row, text in enumerate(hierarchy.levels)]

@@ -133,7 +133,7 @@ def released(
         if (name not in by_name or by_name[name][1].key is not None) and name not in removed
     ]
     original = microdata.values(names)
-    letters = microdata.source.letters(names)
+    letters = microdata.letters(names)
     if records is not None:
         original = original.take(pa.array(records))
         letters = {name: [one[row] for row in records] for name, one in letters.items()}
@@ -142,7 +142,8 @@ def released(
             continue
         place = original.column_names.index(name)
         original = original.set_column(place, name, _multiplied(original[name], factor))
-    columns, labels, codes_of = [], {}, {}
+    columns, codes_of = [], {}
+    labels = {name: found for name, found in microdata.labels.items() if name in names}
     changed: dict[str, Changed] = {}
     gone = {} if suppressed is None else dict(zip(recoding.kept, suppressed.T, strict=True))
     true = recoding.codes(codes)
@@ -190,7 +191,7 @@ def released(
             others,
         ),
         labels=labels,
-        codes={name: codes_of[name] for name in labels},
+        codes={name: codes_of[name] for name in labels if name in codes_of},
         codebook=_codebook(microdata, codebook, changed, recoding, removed),
         letters={name: found for name, found in letters.items() if any(found)},
     )
@@ -342,10 +343,9 @@ def _labels(
     microdata: Microdata, key: Key, one: KeyRecoding, written: _Written, shown: Int32
 ) -> dict[Any, str]:
     """What each code of a changed column means that a record has, or that means missing."""
-    source = microdata.source
     there = set(np.unique(shown[shown >= 0]).tolist())
     found: dict[Any, str] = {}
-    declared = source.declared(key.name)
+    declared = microdata.declared_by_source(key.name)
     for code, (value, label) in enumerate(zip(key.levels, key.labels, strict=True)):
         group = int(one.groups[code])
         stays = one.stays[code] and group not in written.groups.numbers

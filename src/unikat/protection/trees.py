@@ -15,9 +15,10 @@ from typing import TypeAlias
 from unikat._typing import Int64
 from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
+from unikat.data.named_levels import level_names
 from unikat.data.structure import Structure
 from unikat.errors import SpecError, option
-from unikat.protection.groups import level_names, other_name
+from unikat.protection.groups import other_name
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -1,8 +1,9 @@
-"""The grammar of kinds of levels, `EDU: ordered; ISCO: isco08`, and of levels that stay apart.
+"""The grammar of kinds of levels, `EDU: ordered; ISCO: isco08`, of groups, and of levels apart.
 
 ::
 
     levels = NAME ":" kind { ";" NAME ":" kind }
+    groups = NAME ":" file { ";" NAME ":" file }
     kind   = "nominal" | "ordered" | "numeric" | "age" | SYSTEM | "prefix(" n { "," n } ")" | file
     file   = "file(" PATH ")"
     apart  = NAME ":" LEVEL "," LEVEL { "," LEVEL } { ";" ... }
@@ -10,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -123,6 +125,67 @@ LevelKinds = Annotated[
     ),
 ]
 """Kind of the levels, by key."""
+
+
+def _groups_by_key(value: object) -> object:
+    """Read `REGION: file(region-groups.csv)`; in a mapping a path stands for a file."""
+    if not isinstance(value, str):
+        value = plain(value)
+        if not isinstance(value, Mapping):
+            return value
+        return {
+            name: f"file({one})" if isinstance(one, os.PathLike) else one
+            for name, one in value.items()
+        }
+    entries = entries_of(value, last=True)
+    found = dict(entries)
+    if not found or len(found) < len(entries) or not all(found):
+        raise ValueError(_OF_GROUPS)
+    return found
+
+
+def _checked_groups(groups: dict[str, Any]) -> dict[str, Any]:
+    for one in groups.values():
+        if not isinstance(one, Mapping) and hierarchy_file(one) is None:
+            raise ValueError(_OF_GROUPS)
+    return {
+        name: {str(level): str(group) for level, group in one.items()}
+        if isinstance(one, Mapping)
+        else one.strip()
+        for name, one in groups.items()
+    }
+
+
+def _read_groups(value: Any, _: Asked) -> Any:
+    try:
+        found = _groups_by_key(value)
+        return with_paths(found, lambda path: Path(given_path(path)), texts=True)
+    except ValueError:
+        # The specification says what is wrong.
+        return value
+
+
+_OF_GROUPS = (
+    "name each key once, and the file of its groups, which has a level and its group in each row, "
+    "as in 'REGION: file(region-groups.csv)'; in Python also a mapping of levels to groups"
+)
+LevelGroups = Annotated[
+    dict[str, Any],
+    BeforeValidator(_groups_by_key),
+    AfterValidator(_checked_groups),
+    NamesFiles,
+    Option(
+        "TEXT",
+        "Groups of levels in which some keys are read, as if the file had them: 'REGION: "
+        "file(region-groups.csv)', with a level and its group in each row. In Python also a "
+        "mapping of levels to groups.",
+        "levels as the file has them",
+        accepts="str | Mapping[str, Any]",
+        read=_read_groups,
+        form="key",
+    ),
+]
+"""Groups that were made by hand, by key: a file, or a mapping of levels."""
 
 
 def _sets(value: object) -> object:

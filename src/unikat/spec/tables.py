@@ -19,7 +19,7 @@ from pydantic import (
 from unikat.errors import SpecError, check_column_name, has_surrogates, shown
 from unikat.language.keys import split_keys
 from unikat.spec.addresses import checked_address, database_name
-from unikat.spec.level_kinds import LevelKinds
+from unikat.spec.level_kinds import LevelGroups, LevelKinds
 from unikat.spec.limits import Limit
 from unikat.spec.missing import Code, read_missing_values
 from unikat.spec.models import either, models_with
@@ -128,6 +128,7 @@ class DataSpec(FileSpec):
     ] = ()
     """Values that mean missing, besides the format's own."""
     levels: LevelKinds = Field(default={})
+    groups: LevelGroups = Field(default={})
 
     @property
     def name(self) -> str | None:
@@ -144,7 +145,9 @@ class DataSpec(FileSpec):
         if isinstance(codes, dict):
             codes = {name: one for name, one in codes.items() if name in columns}
         levels = {name: kind for name, kind in self.levels.items() if name in columns}
-        return self.model_copy(update={"missing_values": codes, "levels": levels})
+        groups = {name: one for name, one in self.groups.items() if name in columns}
+        new = {"missing_values": codes, "levels": levels, "groups": groups}
+        return self.model_copy(update=new)
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,8 @@ class Columns:
     values: Mapping[str, LevelValues] = field(repr=False)
     original: pa.Table = field(repr=False)
     """The keys as the input has them, rows as the persons."""
+    labels: Mapping[str, Mapping[Any, str]] = field(repr=False)
+    """Labels of columns whose groups were made by hand, where the format holds some."""
 
     def table(
         self, codes: Int32, keys: Sequence[Key], seed: int, number: int, drawn: Sequence[str]
@@ -206,7 +208,7 @@ def columns_of(
     taken = values.take(rows)
     letters = {
         name: [found[row] for row in persons.rows.tolist()]
-        for name, found in microdata.source.letters(keys).items()
+        for name, found in microdata.letters(keys).items()
     }
     if not microdata.source.keeps_letters:
         # What cannot be written as a letter is written as text.
@@ -237,6 +239,7 @@ def columns_of(
             for j, key in enumerate(persons.keys)
         },
         original=taken.select(keys),
+        labels={name: found for name, found in microdata.labels.items() if name in keys},
     )
 
 

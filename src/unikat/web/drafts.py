@@ -210,7 +210,7 @@ class Draft:
         pages = ("file", "keys", "columns")
         names = {name for page in pages for name in fields_on(page, self.kind)}
         values = sorted((name, text) for name, text in self.values.items() if name in names)
-        kinds = sorted(self.of_keys.get("levels", {}).items())
+        kinds = [sorted(self.of_keys.get(name, {}).items()) for name in ("levels", "groups")]
         told = repr((self.keys, sorted(self.groupings.items()), self.rules, values, kinds))
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -286,7 +286,7 @@ class Draft:
         found: dict[str, Any] = dict(self._of_keys)
         if "keep" in found:
             found["keep"] = list(found["keep"])
-        for name in {"recodings", "levels"} & set(found):
+        for name in {"recodings", "recode", "levels", "groups"} & set(found):
             texts = recodings_of(found[name]) if name == "recodings" else found[name]
             found[name] = with_paths(texts, lambda path: folder.place(str(path)), texts=True)
         if "pram" in found:
@@ -416,6 +416,7 @@ class Draft:
 _KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "keep": ",".join,
     "levels": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
+    "groups": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
     "apart": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
     "weights_of_keys": lambda texts: ",".join(f"{key}={text}" for key, text in texts.items()),
     "recodings": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Generic, NoReturn, TypeVar
 
+from unikat.data.named_levels import Levels, compare, is_number
 from unikat.data.spans import Interval
 from unikat.errors import SpecError, brief, listed, suggest
 from unikat.language.rules import (
@@ -25,7 +26,6 @@ from unikat.language.rules import (
     Not,
     refuse,
 )
-from unikat.zeros.levels import Levels, compare, is_number
 
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}

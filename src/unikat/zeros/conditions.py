@@ -14,6 +14,7 @@ import numpy as np
 
 from unikat._typing import Bool, Int64
 from unikat.data.keys import Key
+from unikat.data.named_levels import Levels, compare
 from unikat.data.spans import Interval
 from unikat.errors import SpecError, brief
 from unikat.language.rules import (
@@ -26,7 +27,6 @@ from unikat.language.rules import (
     Part,
 )
 from unikat.zeros.binding import MIRRORED, NEGATED, Binder
-from unikat.zeros.levels import Levels, compare
 
 MOST_CONDITIONS = 100_000
 """Most conditions that a rule may expand to."""

@@ -7,6 +7,7 @@ from math import inf, nextafter
 from typing import NoReturn
 
 from unikat.data.keys import Key
+from unikat.data.named_levels import Levels
 from unikat.errors import SpecError, brief, listed, suggest
 from unikat.kernels.household_rules import (
     AT_MOST,
@@ -56,7 +57,6 @@ from unikat.zeros.household_clauses import (
     term_of,
     together,
 )
-from unikat.zeros.levels import Levels
 
 _CODES = {"==": EQUAL, "!=": UNEQUAL, "<": LESS, "<=": AT_MOST}
 

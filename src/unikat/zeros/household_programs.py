@@ -8,6 +8,7 @@ from math import inf
 import numpy as np
 
 from unikat._typing import Int64
+from unikat.data.named_levels import Levels
 from unikat.kernels.household_rules import (
     BITS,
     COUNT,
@@ -22,7 +23,6 @@ from unikat.kernels.household_rules import (
 )
 from unikat.zeros.household_binding import Vocabulary
 from unikat.zeros.household_clauses import HEAD, Box, Clause, Term, Test
-from unikat.zeros.levels import Levels
 
 _MEMBERS = 3
 """Members of a household, where the work of a rule is weighed."""

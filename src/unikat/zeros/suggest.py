@@ -11,12 +11,12 @@ import numpy as np
 
 from unikat._typing import Bool, Float64
 from unikat.data.keys import MISSING
+from unikat.data.named_levels import Levels
 from unikat.data.structure import order_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.zeros.conditions import Layout
 from unikat.zeros.disjoint_conditions import covers
-from unikat.zeros.levels import Levels
 from unikat.zeros.writing import rule_text
 from unikat.zeros.zeros import Rule, Zeros
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from unikat._typing import Bool
 from unikat.data.keys import Key
+from unikat.data.named_levels import Levels, is_number
 from unikat.data.names import is_name
 from unikat.data.numbers import number_meant
 from unikat.data.readers import open_source
 from unikat.errors import DataError, SpecError, brief, listed, suggest
 from unikat.zeros.conditions import MOST_CONDITIONS, Layout, simplified
-from unikat.zeros.levels import Levels, is_number
 
 _BLANKS = frozenset(("", "*", "NA", "N/A", "NaN", "nan", "<NA>", "None", "NULL", "null", "."))
 """What stands for any level, unless a level of the key is called so."""

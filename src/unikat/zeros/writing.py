@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from unikat.data.keys import Key
+from unikat.data.named_levels import Levels, is_number
 from unikat.data.numbers import number_shown
 from unikat.data.spans import Interval
 from unikat.data.structure import order_of
 from unikat.errors import SpecError
 from unikat.language.rules import WORDS, parse
 from unikat.zeros.conditions import Context
-from unikat.zeros.levels import Levels, is_number
 
 _BARE = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
 

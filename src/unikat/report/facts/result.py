@@ -411,7 +411,7 @@ def _key_facts(estimate: RiskEstimate) -> tuple[KeyFacts, ...]:
             name=key.name,
             n_levels=key.n_levels,
             n_missing=n_missing,
-            binning=key.binning,
+            binning=key.binning or key.by_hand or None,
             tau1_without=None if parts is None else float((1.0 - parts[j]) * tau1),
             drop=None if parts is None else float(parts[j] * tau1),
             declared=key.declared,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -57,8 +57,10 @@ class Records(NamedTuple):
     table: pa.Table
     letters: Mapping[str, Sequence[str | None]]
     """By column: letters of Stata such as ``.a``, where the table has no value."""
+    labels: Mapping[str, Mapping[Any, str]]
+    """Labels of columns that the original does not have so."""
 
 
 def writer(one: Records, source: Source) -> Callable[[Path], None]:
     """Return what writes a synthetic file in the format of the original."""
-    return lambda path: write_records(path, one.table, source, letters=one.letters)
+    return lambda path: write_records(path, one.table, source, one.labels, letters=one.letters)

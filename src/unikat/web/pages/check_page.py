@@ -216,10 +216,12 @@ def edited_key(bench: Workbench, draft: Draft, name: str, kind: str) -> EditedKe
     keys = draft.keys if name in draft.keys else (*draft.keys, name)
     groupings = {key: rule for key, rule in draft.groupings.items() if key != name}
     part = _part(replace(draft, groupings=groupings), (*OF_VALUES, "missing"), keys=keys)
+    groups = draft.of_keys.get("groups", {})
     kinds = dict(draft.of_keys.get("levels", {}))
     if hierarchy_file(kind):
         kinds[name] = kind
-    part = replace(part, of_keys={"levels": kinds})
+    others = {key: file for key, file in groups.items() if key != name}
+    part = replace(part, of_keys={"levels": kinds, "groups": others})
     return bench.edited_key(part, _spec(bench, part), name)
 
 

@@ -50,8 +50,8 @@ class LevelCounts:
     """What the form sends that keeps the groups."""
     rule: str
     """What is done to the key, in words; empty if nothing is."""
-    everywhere: bool
-    """Whether an assessment can have it too."""
+    is_rule: bool
+    """Whether it is a rule of the key itself, which all runs take alike."""
     part: bool
 
 
@@ -154,15 +154,15 @@ def submit(request: Request) -> Response:
     of_keys = {
         option: {key: text for key, text in texts.items() if key != name}
         for option, texts in draft.of_keys.items()
-        if option in ("recode", "recodings", "levels")
+        if option in ("groups", "recode", "recodings", "levels")
     }
-    rule = found.rule
-    if found.rows:
-        rule = f"file({_written(bench.folder.root, state.id, name, found.rows)})"
+    rule, use = found.rule, form.get("use", "")
     if rule and _is_of_key(rule):
         groupings[name] = rule
     elif rule:
-        option = "recodings" if form.get("use") == "recodings" else "recode"
+        option = use if use in ("recodings", "recode") else "groups"
+        if option == "groups" or rule.startswith("groups "):
+            rule = f"file({_written(bench.folder.root, state.id, name, found.rows)})"
         of_keys.setdefault(option, {})[name] = rule
     if kind == FOUND:
         kind = draft.of_keys.get("levels", {}).get(name, FOUND)
@@ -195,7 +195,7 @@ def _kept(state: KeyState, draft: Draft, name: str) -> str:
     rule: Any = draft.groupings.get(name) or next(
         (
             texts[name]
-            for option in ("recode", "recodings")
+            for option in ("groups", "recode", "recodings")
             if name in (texts := draft.of_keys.get(option, {}))
         ),
         "",
@@ -262,7 +262,7 @@ def _numbers(state: State, question: Question, part: bool) -> tuple[Markup, str]
         brief=brief,
         fields={**state.fields(state.steps), "edit": state.given.get("edit", "")},
         rule=key_words("", rule) if rule else "",
-        everywhere=_is_of_key(rule),
+        is_rule=_is_of_key(rule),
         part=part,
     )
     return filled(state, "level-counts.html.j2", counts), brief

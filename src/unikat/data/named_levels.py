@@ -1,9 +1,9 @@
-"""Levels of a key as rules see them: their names, and the numbers they stand for."""
+"""Levels of a key as rules and files see them: their names, and the numbers they stand for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,3 +123,16 @@ class Levels:
             f"{said} If no record of the sample has this level, declare it in a codebook: list all "
             f"levels of {name} under levels."
         )
+
+
+def level_names(key: Key) -> list[str]:
+    """What levels are called in rules: groups of numbers by label; not that for missing values."""
+    names = key.labels if key.binning is not None else [str(level) for level in key.levels]
+    return list(names[: n_named(key)])
+
+
+def codes_called(key: Key) -> Callable[[str], set[int]]:
+    """Return what tells the levels that a file calls so: by value, or else by label or number."""
+    levels = Levels(key=key)
+    by_value = {name: {code} for code, name in enumerate(level_names(key))}
+    return lambda text: by_value.get(text) or levels.called(text)
