@@ -83,7 +83,7 @@ PopulationSize = Annotated[
     Whole | None,
     Option(
         "N",
-        "Units in the population from which the sample was drawn. Can be left out where weights, "
+        "Units in the population that was sampled. Can be left out where weights, "
         "strata or margins tell it.",
         first=True,
         form="keys",
