@@ -10,6 +10,8 @@ PYTHON ?=
 ARGS ?=
 export BASE ?= HEAD
 JOBS ?= auto --maxprocesses=4
+# Tests start hundreds of processes; without bytecode each compiles the sources again (0.5 s of 2.2).
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 # The stamps carry this folder's name: a copied or moved .venv is installed anew.
@@ -17,13 +19,14 @@ PLACE := $(shell pwd | cksum | cut -d ' ' -f 1)
 CORE := .venv/.core-$(PLACE)
 DEV := .venv/.dev-$(PLACE)
 
-.PHONY: help demo test test-statistical check lint format types docs gallery reproduce env clean
+.PHONY: help demo test test-statistical test-all check lint format types docs gallery reproduce env clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo   assess a sample from a simulated town whose truth is known"
 	@echo "make test   run every quick test"
 	@echo "make test-statistical   run the slow ones: laws of samplers, kills, documentation, browser"
+	@echo "make test-all   run both"
 	@echo "make check  lint, types, and the tests of what changed since the last commit"
 	@echo "make lint | format | types | docs   the other checks"
 	@echo "make gallery   the figures and tables of all reports, for the documentation"
@@ -40,6 +43,10 @@ test: $(DEV)
 # Files of these differ by minutes, so workers share out tests, not files.
 test-statistical: $(DEV)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 -m slow $(ARGS)
+
+# In one session, since to find all tests takes 20 processor seconds in every worker.
+test-all: $(DEV)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 -m "slow or not slow" $(ARGS)
 
 check: lint types
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist load $$($(BIN)/python tests/changed.py) $(ARGS)

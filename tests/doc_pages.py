@@ -142,8 +142,8 @@ def limited(example: Example, words: list[str]) -> list[str]:
     """Return the options that make a command quick."""
     if example.note == "limits":
         return shlex.split(example.value)
-    fits = {"assess", "compare", "evaluate", "protect", "synthesize"}
-    if words[1] not in fits or {"--help", "--resume"} & set(words):
+    fits = {"assess", "check", "compare", "evaluate", "protect", "synthesize", "verify"}
+    if words[1] not in fits or {"--certificate", "--help", "--resume"} & set(words):
         return []
     added = []
     for option, value in options(LIMITS):
@@ -152,7 +152,7 @@ def limited(example: Example, words: list[str]) -> list[str]:
     if "--model" not in words and not words[2].endswith(".toml"):
         if words[1] == "assess":
             added += ["--set", f"evidence_seconds={SECONDS}", "--set", f"candidates={CANDIDATES}"]
-        elif words[1] == "protect":
+        elif words[1] in {"check", "protect", "verify"}:
             # What `auto` does is on the pages of assessments.
             added += ["--model", "latent-class"]
     if words[1] == "evaluate" and "--repeats" not in words:

@@ -1,10 +1,7 @@
-"""The nested model under rules against NestedCategBayesImpute.
+"""Margins of households under rules, as NestedCategBayesImpute has them.
 
-The values lie beside the checkout, with how they were obtained (shared/oracles/README.md). The peer
-truncates size by size, which draws the law of the size from a wrong conditional; it holds at most
-20 household and 15 person classes; and its chains had not settled. So our chains start from as many
-and move as its do, without splits and merges, and margins given the size are compared, with their
-Monte Carlo errors and a tolerance for what is left.
+The values lie beside the checkout, with how they were obtained (shared/oracles/README.md). Those of
+synthetic households are compared by `benchmarks/nested_peer.py`, in a minute and a half.
 """
 
 from __future__ import annotations
@@ -20,18 +17,10 @@ import pytest
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
-from unikat.models.base import Stream
-from unikat.models.households import nested
 from unikat.zeros.household_rules import HouseholdZeros
 
 FOLDER = Path(__file__).parents[3] / "shared" / "oracles"
 ORACLE = FOLDER / "nestedcateg.json"
-CLASSES, KINDS = 20, 15
-CHAINS, WARMUP, SWEEPS, EVERY = 4, 600, 300, 25
-"""The impossible mass rises for some 600 sweeps, and the share of spouses with it."""
-LEFT_OVER = 0.5
-"""Of a deviation of the peer's synthetic populations of 2,000 households."""
-
 RULES = (
     "head.AGE < 16",
     "count(REL == 2) > 1",
@@ -91,6 +80,11 @@ def ruled_table(path: Path) -> tuple[CellTable, Any]:
     return CellTable.from_codes(rows_of_codes, layout.columns, 10**5, layout=layout), zeros.program
 
 
+def sizes_of(layout: HouseholdLayout, rows: Any) -> Any:
+    """Households of each size, as numbers."""
+    return np.bincount(rows[:, 0], minlength=layout.household_keys[0].n_levels).astype(float)
+
+
 def margins(layout: HouseholdLayout, rows: Any, sizes: Any) -> dict[str, float]:
     """Margins, the sizes weighted to be as often as in the sample."""
     codes, members = layout.parts(rows)
@@ -121,47 +115,14 @@ def margins(layout: HouseholdLayout, rows: Any, sizes: Any) -> dict[str, float]:
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.statistical
-def test_margins_are_those_of_nestedcategbayesimpute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within four errors and half a deviation of the peer's synthetic populations."""
+def test_margins_are_computed_as_those_of_nestedcategbayesimpute() -> None:
+    """Those of the sample itself; `benchmarks/nested_peer.py` compares the synthetic ones."""
     if not ORACLE.exists():
         pytest.skip(f"{ORACLE} is not here: the oracle values are kept beside the checkout")
     oracle = json.loads(ORACLE.read_text())
-    table, rules = ruled_table(FOLDER / oracle["input"])
+    table, _ = ruled_table(FOLDER / oracle["input"])
     layout = table.layout
     assert layout is not None
     rows = table.cells[table.record_cell]
-    sizes = np.bincount(rows[:, 0], minlength=layout.household_keys[0].n_levels).astype(float)
-    # The margins are computed as the peer's are: on the sample itself they agree.
-    for name, value in margins(layout, rows, sizes).items():
+    for name, value in margins(layout, rows, sizes_of(layout, rows)).items():
         assert abs(value - oracle["marginals"][name]["observed"]) < 1e-9, name
-    monkeypatch.setattr(nested, "_MOST_HELD", CLASSES)
-    monkeypatch.setattr(nested, "_FIRST_KINDS", KINDS)
-    model = nested.NestedHouseholds(
-        profile_concentration=1.0, profile_base="uniform", zeros_tempering=0.0, split_merge=False
-    )
-    data = model.prepare(table)._replace(rules=rules)
-    chains = []
-    for chain in range(CHAINS):
-        state = model.init(Stream(1, chain, 0), data)
-        seen = []
-        for sweep in range(1, WARMUP + SWEEPS + 1):
-            where = Stream(1, chain, sweep)
-            state, _ = model.step(where, state, data, 1)
-            if sweep > WARMUP and sweep % EVERY == 0:
-                drawn = model.simulate(where, state, data, 4000)
-                seen.append(list(margins(layout, drawn, sizes).values()))
-        chains.append(np.array(seen))
-    names = list(margins(layout, rows, sizes))
-    mean = np.mean([np.mean(chain, axis=0) for chain in chains], axis=0)
-    # Batches of one draw; at least what the chains differ by, which have not settled.
-    between = np.std([chain.mean(axis=0) for chain in chains], axis=0, ddof=1)
-    error = np.maximum(
-        np.concatenate(chains).std(axis=0) / np.sqrt(CHAINS * len(chains[0])),
-        between / np.sqrt(CHAINS),
-    )
-    for name, ours, mine in zip(names, mean, error, strict=True):
-        theirs = oracle["marginals"][name]
-        bound = 4.0 * np.hypot(mine, theirs["mcse"]) + LEFT_OVER * theirs["sd"]
-        assert abs(ours - theirs["mean"]) <= bound, (name, ours, theirs["mean"], bound)

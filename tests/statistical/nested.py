@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from statistical import joint
 from unikat.data.households import HouseholdLayout
 from unikat.data.keys import Key
 from unikat.data.table import CellTable
@@ -27,6 +29,20 @@ from unikat.models.households.state import NestedState
 Array = Any
 Possible = Callable[[Array, Array], bool]
 """Whether a household is possible: its codes, and those of its members."""
+
+
+@cache
+def _layout(
+    levels: tuple[int, ...], member_levels: tuple[int, ...], head_apart: bool, role: int
+) -> HouseholdLayout:
+    """Columns of households without rules."""
+    return HouseholdLayout(
+        household_keys=tuple(Key.of_size(f"H{k}", n) for k, n in enumerate(levels)),
+        person_keys=tuple(Key.of_size(f"P{k}", n) for k, n in enumerate(member_levels)),
+        n_slots=levels[0] - int(head_apart),
+        head_apart=head_apart,
+        role=role,
+    )
 
 
 class Prior(NamedTuple):
@@ -58,14 +74,8 @@ class Prior(NamedTuple):
     @property
     def layout(self) -> HouseholdLayout:
         """The columns."""
-        return HouseholdLayout(
-            household_keys=tuple(Key.of_size(f"H{k}", n) for k, n in enumerate(self.levels)),
-            person_keys=tuple(Key.of_size(f"P{k}", n) for k, n in enumerate(self.member_levels)),
-            n_slots=self.levels[0] - int(self.head_apart),
-            head_apart=self.head_apart,
-            rules=self.rules,
-            role=self.role,
-        )
+        made = _layout(self.levels, self.member_levels, self.head_apart, self.role)
+        return made if self.rules is None else replace(made, rules=self.rules)
 
     @property
     def blocks(self) -> tuple[int, ...]:
@@ -464,15 +474,15 @@ def joint_test(
     rng = np.random.default_rng(seed)
     model = model or model_of(prior)
 
-    def draw() -> tuple[NestedState, Array]:
+    def draw(rng: np.random.Generator) -> tuple[NestedState, Array]:
         state = draw_state(rng, prior)
         return state, draw_rows(rng, prior, state)
 
-    expected = np.array([list(functions(prior, *draw()).values()) for _ in range(n_prior)])
-    means = []
+    expected = joint.drawn_once(prior, n_prior, lambda rng: functions(prior, *draw(rng)))
+    means: list[Array] = []
     names: dict[str, float] = {}
     for run in range(n_runs):
-        state, rows = draw()
+        state, rows = draw(rng)
         seen = []
         for time in range(1, n_steps + 1):
             table = tabulate(prior, rows, masks(rng, prior, rows, hidden))
@@ -484,8 +494,11 @@ def joint_test(
                 seen.append(list(names.values()))
             rows = draw_rows(rng, prior, state)
         means.append(np.mean(seen, axis=0))
-    p = stats.ttest_ind(np.array(means), expected, equal_var=False).pvalue
-    return dict(zip(names, p.tolist(), strict=True))
+        if len(means) % joint.EVERY == 0:
+            found = joint.compared(names, means, expected)
+            if joint.is_caught(found):
+                return found
+    return joint.compared(names, means, expected)
 
 
 def masks(rng: np.random.Generator, prior: Prior, rows: Array, share: float) -> Array | None:

@@ -6,7 +6,6 @@ The law: pi(phi) s(phi)^c prod_i f(x_i | phi) / s(phi), s the probability of the
 from __future__ import annotations
 
 import dataclasses
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -76,21 +75,10 @@ PRIORS = {
 }
 
 
-DRAWN: dict[bytes, np.ndarray] = {}
-
-
-def joint_test(prior: twin.Prior, sampler: Any, **options: Any) -> dict[str, float]:
-    """Run the joint test; those of one prior share 500 draws of it, which trying makes slow."""
-    key = pickle.dumps(prior)
-    if key not in DRAWN:
-        DRAWN[key] = joint.prior_values(np.random.default_rng(9), prior, 500)
-    return joint.joint_test(prior, sampler, expected=DRAWN[key], **options)
-
-
 @pytest.mark.parametrize("name", PRIORS)
 def test_sampler_keeps_the_joint_law(name):
     sampler = joint.ModelUnderTest(PRIORS[name])
-    p = joint_test(PRIORS[name], sampler, seed=1, n_runs=45, n_steps=27)
+    p = joint.joint_test(PRIORS[name], sampler, seed=1, n_runs=45, n_steps=27)
     assert passes(p), p
     assert sampler.moved > 0.02 * sampler.swept
 
@@ -240,7 +228,7 @@ def test_planted_bugs_are_caught(name, monkeypatch):
     prior, n_runs, module, function, plant = BUGS[name]
     monkeypatch.setattr(module, function, plant(getattr(module, function)))
     sampler = joint.ModelUnderTest(prior)
-    p = joint_test(prior, sampler, seed=4, n_runs=n_runs, n_steps=36)
+    p = joint.joint_test(prior, sampler, seed=4, n_runs=n_runs, n_steps=36)
     assert not passes(p, 0.01), p
 
 
@@ -262,7 +250,7 @@ def test_ridges_alone_keep_the_joint_law(name, monkeypatch):
     """Components, missing keys and ridges: what is conditioned on matters as well as the kernel."""
     only_ridges(monkeypatch)
     sampler = joint.ModelUnderTest(RIDGES[name])
-    p = joint_test(RIDGES[name], sampler, seed=2, n_runs=50, n_steps=24)
+    p = joint.joint_test(RIDGES[name], sampler, seed=2, n_runs=50, n_steps=24)
     assert passes(p), p
 
 
@@ -278,7 +266,7 @@ def test_planted_bugs_of_ridges_are_caught(name, monkeypatch):
     prior, module, function, plant = RIDGE_BUGS[name]
     monkeypatch.setattr(module, function, plant(getattr(module, function)))
     sampler = joint.ModelUnderTest(RIDGES[prior])
-    p = joint_test(RIDGES[prior], sampler, seed=3, n_runs=90, n_steps=27)
+    p = joint.joint_test(RIDGES[prior], sampler, seed=3, n_runs=90, n_steps=27)
     assert not passes(p, 0.01), p
 
 
@@ -304,7 +292,7 @@ def test_whole_impossible_records_do_as_well(name, monkeypatch):
 
     monkeypatch.setattr(truncation, which, whole)
     sampler = joint.ModelUnderTest(PRIORS[name])
-    p = joint_test(PRIORS[name], sampler, seed=5, n_runs=45, n_steps=27)
+    p = joint.joint_test(PRIORS[name], sampler, seed=5, n_runs=45, n_steps=27)
     assert passes(p), p
 
 
