@@ -60,7 +60,8 @@ def runs() -> Iterator[tuple[str, str, Any]]:
         return town.sample(n, random_state=seed).reset_index(drop=True)
 
     how = {"population_size": size, "progress": True}
-    for n, model in ((1_000, "latent-class"), (4_000, "latent-class"), (1_000, "auto")):
+    quick = "auto:evidence_seconds=10"
+    for n, model in ((1_000, "latent-class"), (4_000, "latent-class"), (500, quick)):
         file = sample(n, n)
         yield (
             "protect",
@@ -78,9 +79,9 @@ def runs() -> Iterator[tuple[str, str, Any]]:
         ),
     )
     for n, models in (
-        (1_000, "latent-class,hdp,loglinear"),
-        (2_000, "hdp,latent-class"),
-        (1_000, "auto,gom"),
+        (500, "latent-class,hdp,loglinear"),
+        (1_000, "hdp,latent-class"),
+        (500, f"{quick},latent-class"),
     ):
         file = sample(n, n + 1)
         yield (
@@ -88,7 +89,7 @@ def runs() -> Iterator[tuple[str, str, Any]]:
             f"n {n:,}, {models}",
             lambda file=file, models=models: unikat.compare(file, keys=keys, models=models, **how),
         )
-    for n, model, files in ((1_000, "latent-class", 2), (1_000, None, 3)):
+    for n, model, files in ((500, "latent-class", 2), (500, None, 3)):
         file, control = sample(n, n + 2), sample(n, n + 3)
         made = unikat.synthesize(
             file, keys=keys, model="latent-class", datasets=files, progress=False
@@ -134,8 +135,14 @@ def judged(events: list[tuple[float, Any]], total: float) -> dict[str, Any]:
             below += (then - at) * (total - at <= shown.upper)
             within += (then - at) * (shown.lower <= total - at <= shown.upper)
     shares = [share for _, event in events if (share := share_done(event)) is not None]
+    looks = {
+        one.name: f"{one.looks} of {one.most_looks} in {one.seconds:.1f} s"
+        for _, one in events
+        if hasattr(one, "looks")
+    }
     return {
         "seconds": round(total, 1),
+        "looks": looks,
         "told": round(told / max(seconds, 1e-9), 2),
         "within": round(within / max(told, 1e-9), 2) if told else None,
         "upper_held": round(below / max(told, 1e-9), 2) if told else None,

@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -112,6 +113,24 @@ def ticks() -> list[tuple[str, str, str]]:
                 again.append(counted())
                 form[f"key:{key}"] = "on"
                 again.append(counted())
+            beside, times = [], []
+            # One whose size changes is another run, whose time is not known yet.
+            asked = {**form, "population_size": "1000000"}
+            times.append(bench.took(post, "/keys/time", data=asked, headers=PART))
+
+            def ask(size: int) -> None:
+                more = {**asked, "population_size": str(size)}
+                times.append(bench.took(post, "/keys/time", data=more, headers=PART))
+
+            for i, key in enumerate(keys[1:]):
+                asking = threading.Thread(target=ask, args=(1_000_001 + i,))
+                asking.start()
+                time.sleep(0.05)
+                del form[f"key:{key}"]
+                beside.append(counted())
+                form[f"key:{key}"] = "on"
+                beside.append(counted())
+                asking.join()
             where = {"path": "people.csv", "edit": "RAC1P"}
             opened = bench.took(get, "/levels", params=where)
             merged, undone = [], []
@@ -129,6 +148,9 @@ def ticks() -> list[tuple[str, str, str]]:
         ("first key ticked since the start, to counts", _s(started), "–"),
         (f"a new key ticked to counts, {size}", _all(new), "0.2 s"),
         (f"a key ticked or unticked again, to counts, {size}", _all(again), "0.2 s"),
+        ("the same while the expected time is counted", _all(beside), "0.2 s"),
+        ("expected time of these keys, first since the start", _s(times[0]), "–"),
+        ("expected time of these keys, beside ticks", _all(times[1:]), "–"),
         ("levels of a key opened, first time since the start", _s(opened), "–"),
         (f"levels merged to counts, {size}", _all(merged), "0.2 s"),
         (f"a merge undone to counts, {size}", _all(undone), "0.2 s"),

@@ -508,7 +508,7 @@ def test_sizes_in_words() -> None:
 def test_a_search_is_foreseen_by_a_look() -> None:
     frame = pd.DataFrame({"sex": list("fm") * 40, "age": np.arange(80) % 9})
     table = unikat.read(frame, ["sex", "age"], unikat.Design(population_size=900)).tabulate()
-    least, most = search_seconds(build_model("latent-class", {}), table, 1)
-    assert 0.0 < least < most
+    search, (least, most) = search_seconds(build_model("latent-class", {}), table, 1)
+    assert 0.0 < least < most < search
     # A model without states is not looked at.
-    assert search_seconds(object(), table, 1) == (0.0, 0.0)
+    assert search_seconds(object(), table, 1) == (0.0, (0.0, 0.0))

@@ -102,9 +102,9 @@ def test_a_search_makes_the_range_wide_and_its_end_narrow() -> None:
     run.search(1.0, 101, 400, to_the_end=True)
     run.begin("search")
     run.search(0.1, 1, 2000)
-    run.search(1.0, 11, 2000)
-    wide = run.search(1.0, 12, 4000)
-    # Looks are made in 0.19 s each, and there may be 3,989 more: 760 s.
+    run.search(1.9, 21, 2000)
+    wide = run.search(2.0, 21, 4001)
+    # Looks are made in 0.2 s each, and there may be 3,981 more: 796 s.
     assert wide.time_left is not None
     assert wide.time_left.lower == 0.0
     assert wide.time_left.upper > 380.0

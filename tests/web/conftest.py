@@ -28,4 +28,5 @@ def client(folder: Path) -> Iterator[Client]:
     access = Access(port=PORT)
     app, bench = make_app(Folder.of(folder), access)
     yield Client(app, access, bench)
+    bench.foreseer.close()
     bench.runs.close()

@@ -10,6 +10,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from unikat.errors import SpecError
+from unikat.spec.kinds import Kind
+from unikat.web.foreseer import Foreseer, answered
 from unikat.web.pages.file import ENCODINGS
 from web_client import SURVEY, Client
 
@@ -135,7 +138,16 @@ def test_the_expected_time_follows_the_form_and_no_sweep_is_made(
     def swept(*_: Any) -> None:
         raise AssertionError("a sweep was made")
 
+    def here(_: Foreseer, kind: Kind, spec: Any, language: str) -> list[str]:
+        # As the process does, which would not know of the test.
+        values = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+        found = answered({"kind": kind.name, "spec": values, "language": language})
+        if "problem" in found:
+            raise SpecError(found["problem"])
+        return list(found["lines"])
+
     monkeypatch.setattr(LatentClass, "step", swept)
+    monkeypatch.setattr(Foreseer, "expected_time", here)
     assert "not known yet" in expected(client).text
     keys = dict.fromkeys(("key:age", "key:sex", "key:region"), "on")
     keys |= {"path": "survey.csv", "population_size": "900"}
@@ -153,3 +165,30 @@ def test_the_expected_time_follows_the_form_and_no_sweep_is_made(
     client.post("/keys/keep", keys)
     assert "The file is large" in expected(client).text
     assert not (folder / "new").exists()
+
+
+def test_the_expected_time_stands_beside_the_counts_and_comes_from_another_process(
+    client: Client,
+) -> None:
+    def told(**form: str) -> str:
+        return client.post("/keys/time", {"path": "survey.csv", **form}, headers=PART).text
+
+    keys = dict.fromkeys(("key:age", "key:sex", "key:region"), "on")
+    assert told() == ""
+    assert "once the size of the population is given" in told(**keys)
+    assert client.bench.foreseer._process is None
+    first = told(**keys, population_size="900")
+    assert "Expected time: " in first
+    process = client.bench.foreseer._process
+    assert process is not None
+    # Another page of the same run asks for the same, which is known.
+    process.kill()
+    process.wait()
+    assert told(**keys, population_size="900") == first
+    # Who has ended is started again.
+    assert "Expected time: " in told(**keys, population_size="901")
+    assert client.bench.foreseer._process is not process
+    # What the run would refuse once it has read the file.
+    assert "not known yet. " in told(**keys, population_size="10")
+    client.bench.foreseer.close()
+    assert client.bench.foreseer._process is None

@@ -247,7 +247,8 @@ def of_protection(job: Job[ProtectionSpec], asked: protect_inputs.Loaded) -> Tol
     search = 0.0, 0.5 * upper
     if job.spec.seeks:
         looks = protect_inputs.looks_foreseen(asked.model, asked.table, job.spec.sampling.seed)
-        search = looks[0], looks[1] + 0.5 * upper
+        least, most = looks.closely
+        search = least, looks.search + most + 0.5 * upper
     # The check by a policy fits the protected file once more.
     n_fits = (job.spec.assessed is None) + job.spec.changes_keys + (job.spec.policy is not None)
     fits, files = load * n_fits, _files_of_records(job.spec)

@@ -26,7 +26,7 @@ from unikat.jobs.numeric import with_numeric
 from unikat.jobs.outcome import Outcome
 from unikat.jobs.perturbing import perturbation_facts, released_facts
 from unikat.jobs.protect_inputs import Loaded, load_and_check, looks_foreseen
-from unikat.jobs.protection_choice import Chosen, choose, releases_of
+from unikat.jobs.protection_choice import CLOSELY, SEARCH, Chosen, choose, releases_of
 from unikat.jobs.protection_target import Stages, states_told, verdicts_of
 from unikat.jobs.saved_states import posterior_beside, saved_fit
 from unikat.jobs.schedule import ORIGINAL, PROTECTED, Left, Part, Schedule
@@ -212,7 +212,7 @@ def run(job: Job[ProtectionSpec]) -> Protection:
     posterior = original.posterior
     scenarios = Scenarios(posterior=posterior, scenarios=asked.scenarios, level=level)
     releases = releases_of(spec, asked, posterior)
-    chosen = choose(spec, asked, scenarios, releases, schedule.begin("search"))
+    chosen = choose(spec, asked, scenarios, releases, schedule)
     watcher.stage("Assessing the protected file")
     again = schedule.job(job, "protected")
     risk = _risk(spec, asked, scenarios, chosen, original, again.fit)
@@ -275,7 +275,8 @@ def _parts(job: Job[ProtectionSpec], spec: ProtectionSpec, asked: Loaded) -> lis
     found.append(Part(name="states", like="fit", work=(0.0, MOST_GOING_ON)))
     if spec.seeks:
         looks = looks_foreseen(asked.model, asked.table, spec.sampling.seed)
-        found.append(Part(name="search", foreseen=Left(*looks)))
+        found.append(Part(name=SEARCH, foreseen=Left(0.0, looks.search)))
+        found.append(Part(name=CLOSELY, foreseen=Left(*looks.closely)))
     if spec.changes_keys:
         found.append(Part(name="protected", like="fit", tau1_of=PROTECTED))
     if job.folder is not None and _policy_judged(spec, job.folder) == "checked":

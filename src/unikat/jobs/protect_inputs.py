@@ -24,7 +24,7 @@ from unikat.jobs.protection_target import explicit_plan, scenarios_of
 from unikat.jobs.saved_states import saved_fit
 from unikat.models.auto import Auto
 from unikat.models.named import build_model
-from unikat.protection.foreseen import search_seconds
+from unikat.protection.foreseen import SearchSeconds, search_seconds
 from unikat.protection.hierarchies import Choices, check_apart, choices, codes_apart
 from unikat.protection.numeric.change import Entry, check_entry
 from unikat.protection.recoding import Rule, recodable
@@ -43,8 +43,8 @@ from unikat.spec.protection import ProtectionSpec
 from unikat.zeros.conflicts import Handled
 
 
-def looks_foreseen(model: Any, table: CellTable, seed: int) -> tuple[float, float]:
-    """Seconds of a search for a recoding of a table, at least and at most."""
+def looks_foreseen(model: Any, table: CellTable, seed: int) -> SearchSeconds:
+    """Foresee a search for a recoding of a table."""
     if isinstance(model, Auto):
         model = build_model(model.candidates[0], {})
     return search_seconds(model, table, seed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from unikat.inference.progress import Watcher
 from unikat.jobs.protect_inputs import Loaded
 from unikat.jobs.protection_target import (
     aim_of,
@@ -14,6 +13,7 @@ from unikat.jobs.protection_target import (
     verified,
     with_release,
 )
+from unikat.jobs.schedule import Schedule
 from unikat.protection.recoding import Recoding
 from unikat.protection.release import Release, Releases
 from unikat.protection.released_plans import Reaching
@@ -25,6 +25,9 @@ from unikat.report.facts.protection import PlanFacts, RiskFacts
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.perturbation import SwapRule, pram_text
 from unikat.spec.protection import BY_SEARCH, ProtectionSpec
+
+SEARCH, CLOSELY = "search", "plans by all states"
+"""Parts of the run."""
 
 
 class Chosen(NamedTuple):
@@ -90,7 +93,11 @@ def releases_of(spec: ProtectionSpec, asked: Loaded, posterior: Posterior) -> Re
 
 
 def choose(
-    spec: ProtectionSpec, asked: Loaded, scenarios: Scenarios, releases: Releases, watcher: Watcher
+    spec: ProtectionSpec,
+    asked: Loaded,
+    scenarios: Scenarios,
+    releases: Releases,
+    schedule: Schedule,
 ) -> Chosen:
     """Find the plan that is carried out: the one that is told, or by a search."""
     posterior, level = scenarios.posterior, scenarios.level
@@ -104,6 +111,7 @@ def choose(
             plans.insert(0, explicit_plan(asked.table, {}, asked.weights))
         release = releases.of(asked.plan, spec.pram, spec.suppress)
         return Chosen(releases, release, [(one, look(one.recoding)) for one in plans])
+    watcher = schedule.begin(SEARCH)
     watcher.stage("Searching")
     aim = aim_of(spec, scenarios)
     shares = None if asked.shares is None else asked.shares.assessed(asked.assessed)
@@ -117,7 +125,8 @@ def choose(
         plan = verified(search, found.reached, aim, spec.keep)
         release = releases.of(plan, spec.pram, spec.suppress)
     others = [one for one in found.plans if not _same(one.recoding, release.plan.recoding)]
-    shown = closer_look([*others, release.plan], release.plan, look, watcher.progress)
+    tell = schedule.begin(CLOSELY).progress
+    shown = closer_look([*others, release.plan], release.plan, look, tell)
     return Chosen(
         releases,
         release,

@@ -28,6 +28,7 @@ from unikat.studies.foreseen import ForeseenFit
 
 ORIGINAL, PROTECTED = "the file as it is", "the protected file"
 """Files of which one run estimates τ1."""
+FEW_LOOKS = 20
 QUICKER = 4.0
 """Times that a part of a group may be quicker than the others; longer it may be by `MARGIN`."""
 
@@ -205,8 +206,10 @@ class Schedule:
             left = max(event.most_looks - done, 0) * event.seconds / done
             if event.to_the_end:
                 return Left(left, left * MARGIN)
-            # What is looked at later takes longer, but for most searches nothing is.
-            return Left(0.0, max(left, 0.0 if before is None else before.most))
+            # A few looks do not tell the pace: the first ones are at coarse plans.
+            if before is not None and done < FEW_LOOKS:
+                left = max(left, before.most)
+            return Left(0.0, left)
         if isinstance(event, ProgressEvent) and event.seconds_left is not None:
             return Left(event.seconds_left, event.seconds_left * MARGIN)
         return before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import NamedTuple
 
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -22,8 +23,17 @@ _FEWEST, _MOST_CLOSELY = 4, 24
 """Plans that are looked at by all states."""
 
 
-def search_seconds(model: AnyModel, table: CellTable, seed: int) -> tuple[float, float]:
-    """Seconds of a search and of the looks by all states that follow: at least, and at most.
+class SearchSeconds(NamedTuple):
+    """Seconds of a search, and of the looks by all states that follow."""
+
+    search: float
+    """At most; it may end at once."""
+    closely: tuple[float, float]
+    """At least and at most."""
+
+
+def search_seconds(model: AnyModel, table: CellTable, seed: int) -> SearchSeconds:
+    """Foresee a search and the looks by all states that follow.
 
     A look takes as long as there are cells, classes of a design and members of households to look
     at, so one is made, at the file as it is, which has the most cells. The state is that of a few
@@ -52,7 +62,9 @@ def search_seconds(model: AnyModel, table: CellTable, seed: int) -> tuple[float,
             fresh.law(recoding, recoding.table(table), 1, of_sums=False)
             took.append(time.perf_counter() - begun)
     except (SpecError, AttributeError, NotImplementedError):
-        return 0.0, 0.0
+        return SearchSeconds(0.0, (0.0, 0.0))
     of_state = min(took) / available_cores()
-    most = MOST_LOOKS * _STATES + _MOST_CLOSELY * N_STATES
-    return _FEWEST * N_STATES * of_state, most * of_state
+    of_look = N_STATES * of_state
+    return SearchSeconds(
+        MOST_LOOKS * _STATES * of_state, (_FEWEST * of_look, _MOST_CLOSELY * of_look)
+    )

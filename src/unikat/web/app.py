@@ -113,6 +113,7 @@ def _routes() -> list[Route]:
         Route("/keys/groups", _with_form(keys.groups), methods=["POST"]),
         Route("/keys/missing", _with_form(keys.missing), methods=["POST"]),
         Route("/keys/counts", _with_form(keys.counts), methods=["POST"]),
+        Route("/keys/time", _with_form(keys.time), methods=["POST"]),
         Route("/keys/population", _with_form(keys.population), methods=["POST"]),
         Route("/keys/check", _with_form(keys.check), methods=["POST"]),
         Route("/keys/suggest", _with_form(keys.suggest), methods=["POST"]),

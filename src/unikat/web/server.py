@@ -85,6 +85,7 @@ def serve(
                 server.run(sockets=[listener])
         finally:
             bench.explorers.close()
+            bench.foreseer.close()
             bench.runs.close()
 
 

@@ -24,6 +24,7 @@ from unikat.web.draft_files import SECRETS, ChosenLanguage, DraftFiles
 from unikat.web.drafts import PAGES, Draft
 from unikat.web.explorers import Explorers
 from unikat.web.folder import Folder, NotInFolderError
+from unikat.web.foreseer import Foreseer
 from unikat.web.pages.template import Pages
 from unikat.web.runs import Run, Runs
 from unikat.web.sources import NotConnectedError, RunSource, Sources, stamp
@@ -128,6 +129,7 @@ class Workbench:
     explorers: Explorers
     sources: Sources
     """What may be read."""
+    foreseer: Foreseer
     read_only: bool
     """Whether finished runs are shown, and nothing is taken in."""
     states: DraftFiles
@@ -166,6 +168,7 @@ class Workbench:
             read_only=read_only,
             explorers=Explorers(inside=folder.root),
             sources=Sources(folder=folder),
+            foreseer=Foreseer(),
         )
 
     def draft(self, path: str) -> Draft:
@@ -413,18 +416,13 @@ class Workbench:
         UnikatError
             As the run, before its first fit.
         """
-        from unikat.inference.trial import counted_alone
-        from unikat.report.text.dry_run import time_words
-
         seen = self.profile(draft)
         if seen.n_records * len(seen.columns) > MOST_VALUES:
             return ()
 
-        def find() -> list[str]:
-            with counted_alone():
-                return time_words(_foresee(draft.kind, spec))
-
-        return self._expected.get(_asked_of(draft.kind, spec), find)
+        kind, language = draft.kind, current()
+        asked = (language, *_asked_of(kind, spec))
+        return self._expected.get(asked, lambda: self.foreseer.expected_time(kind, spec, language))
 
     def key_table(self, draft: Draft, spec: AssessmentSpec) -> CellTable:
         """Return the table of the keys of a draft; each is read and coded once, when it is ticked.

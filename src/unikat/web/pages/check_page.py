@@ -29,6 +29,8 @@ NO_SIZE = (
     "No population size yet: an assessment needs it, on the page Keys; synthetic files, attacks "
     "and checks do not."
 )
+SIZE_NEEDED = "It follows once the size of the population is given, below."
+LARGE = "The file is large, so it is read only when you ask what the run would do."
 MOST_SUGGESTED = 30
 
 
@@ -61,6 +63,16 @@ class Counts:
     """None without keys, and if they cannot be counted."""
     n_keys: int
     problem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """The context of `expected.html.j2`: how long the run would take, while a form is filled in."""
+
+    lines: Sequence[str]
+    """Empty if it is not known."""
+    why: str
+    """Why it is not known: what the run would be refused for; empty if another part says it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +156,20 @@ def counts(bench: Workbench, draft: Draft) -> Counts:
     except UnikatError as error:
         return Counts(found=None, n_keys=n_keys, problem=str(error))
     return Counts(found=found, n_keys=n_keys, problem="")
+
+
+def expected(bench: Workbench, draft: Draft) -> Expected:
+    """Say how long the run would take that the forms describe."""
+    try:
+        spec = draft.asked(bench.source(draft), bench.folder.root)
+    except UnikatError:
+        # The command, or the page of keys, says what is wrong.
+        return Expected(lines=(), why="")
+    try:
+        lines = bench.expected_time(draft, spec)
+    except UnikatError as error:
+        return Expected(lines=(), why=str(error))
+    return Expected(lines=lines, why="" if lines else LARGE)
 
 
 def population(bench: Workbench, draft: Draft) -> Population:

@@ -15,7 +15,7 @@ from unikat.spec.missing import split_codes
 from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages import check_page
-from unikat.web.pages.check_page import Checked, Counts, Grouped, Population, Suggested
+from unikat.web.pages.check_page import Checked, Counts, Expected, Grouped, Population, Suggested
 from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbench_of
 
 if TYPE_CHECKING:
@@ -121,6 +121,17 @@ def counts(request: Request) -> Response:
     if is_part(request):
         return bench.page("counts.html.j2", found)
     return _page(bench, draft, counts=found)
+
+
+def time(request: Request) -> Response:
+    """Tell how long the run would take, of which the other forms say the rest."""
+    bench, draft = workbench_of(request), _posted(request)
+    if not draft.keys:
+        return Response("", media_type="text/html")
+    told = any(draft.values.get(name) for name in check_page.TELL_SIZE)
+    if draft.kind.sized and not told:
+        return bench.page("expected.html.j2", Expected(lines=(), why=check_page.SIZE_NEEDED))
+    return bench.page("expected.html.j2", check_page.expected(bench, draft))
 
 
 def population(request: Request) -> Response:

@@ -25,7 +25,7 @@ from unikat.web.fields import (
 )
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
-from unikat.web.pages.check_page import Checked, checked
+from unikat.web.pages.check_page import Checked, checked, expected
 from unikat.web.workbench import (
     Nav,
     Tab,
@@ -99,7 +99,6 @@ OTHER_TAB = (
     "Another tab has changed this form since you opened it here. What you write here is not kept, "
     "but it is what Start begins."
 )
-LARGE = "The file is large, so it is read only when you ask what the run would do."
 PATH = "option:path"
 """Field of the option `path` of a comparison."""
 MODEL = "models:"
@@ -126,16 +125,6 @@ class Foreseen:
     lines: Sequence[str]
     """As a dry run prints them."""
     problem: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """The context of `expected.html.j2`: how long the run would take, while the form is filled."""
-
-    lines: Sequence[str]
-    """Empty if it is not known."""
-    why: str
-    """Why it is not known: what the run would be refused for; empty if the command says it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +202,7 @@ def submit(request: Request) -> Response:
     mine = {} if is_asked else {"mine": "yes"}
     kept = bench.keep_of_tab(draft, "run", {**form, **mine})
     if form.get("action") == "time":
-        return bench.page("expected.html.j2", _expected(bench, draft))
+        return bench.page("expected.html.j2", expected(bench, draft))
     if form.get("action") == "check":
         found, status = checked(bench, draft)
         if is_part(request):
@@ -241,19 +230,6 @@ def submit(request: Request) -> Response:
             return bench.page("command.html.j2", refused)
         return _page(bench, draft, out, str(error), status_of(error))
     return bench.see(f"/runs/{id}")
-
-
-def _expected(bench: Workbench, draft: Draft) -> Expected:
-    try:
-        spec = draft.asked(bench.source(draft), bench.folder.root)
-    except UnikatError:
-        # The command says what is wrong.
-        return Expected(lines=(), why="")
-    try:
-        lines = bench.expected_time(draft, spec)
-    except UnikatError as error:
-        return Expected(lines=(), why=str(error))
-    return Expected(lines=lines, why="" if lines else LARGE)
 
 
 def _kind(name: str) -> Kind:
