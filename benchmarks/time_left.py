@@ -61,7 +61,7 @@ def runs() -> Iterator[tuple[str, str, Any]]:
 
     how = {"population_size": size, "progress": True}
     quick = "auto:evidence_seconds=10"
-    for n, model in ((1_000, "latent-class"), (4_000, "latent-class"), (500, quick)):
+    for n, model in ((500, "latent-class"), (1_000, "latent-class"), (300, quick)):
         file = sample(n, n)
         yield (
             "protect",
@@ -70,18 +70,18 @@ def runs() -> Iterator[tuple[str, str, Any]]:
                 file, keys=keys, target="tau1 <= 5", model=model, **how
             ),
         )
-    file = sample(2_000, 7)
+    file = sample(500, 7)
     yield (
         "protect",
-        "n 2,000, latent-class, suppression searched",
+        "n 500, latent-class, suppression searched",
         lambda: unikat.protect(
             file, keys=keys, target="tau1 <= 5", model="latent-class", suppress="search", **how
         ),
     )
     for n, models in (
-        (500, "latent-class,hdp,loglinear"),
-        (1_000, "hdp,latent-class"),
-        (500, f"{quick},latent-class"),
+        (300, "latent-class,hdp,loglinear"),
+        (500, "hdp,latent-class"),
+        (300, f"{quick},latent-class"),
     ):
         file = sample(n, n + 1)
         yield (
@@ -89,7 +89,7 @@ def runs() -> Iterator[tuple[str, str, Any]]:
             f"n {n:,}, {models}",
             lambda file=file, models=models: unikat.compare(file, keys=keys, models=models, **how),
         )
-    for n, model, files in ((500, "latent-class", 2), (500, None, 3)):
+    for n, model, files in ((300, "latent-class", 2), (500, None, 3)):
         file, control = sample(n, n + 2), sample(n, n + 3)
         made = unikat.synthesize(
             file, keys=keys, model="latent-class", datasets=files, progress=False
@@ -136,9 +136,7 @@ def judged(events: list[tuple[float, Any]], total: float) -> dict[str, Any]:
             within += (then - at) * (shown.lower <= total - at <= shown.upper)
     shares = [share for _, event in events if (share := share_done(event)) is not None]
     looks = {
-        one.name: f"{one.looks} of {one.most_looks} in {one.seconds:.1f} s"
-        for _, one in events
-        if hasattr(one, "looks")
+        one.name: f"{one.looks} of {one.most_looks}" for _, one in events if hasattr(one, "looks")
     }
     return {
         "seconds": round(total, 1),

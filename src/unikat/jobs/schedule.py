@@ -168,7 +168,7 @@ class Schedule:
         self, part: Part, event: Any, run: float, left: float | None, time_left: TimeLeft | None
     ) -> Any:
         if isinstance(event, SearchProgress):
-            return replace(event, time_left=time_left, share=self._share)
+            return replace(event, seconds=run, time_left=time_left, share=self._share)
         if not isinstance(event, ProgressEvent):
             return event
         return replace(
