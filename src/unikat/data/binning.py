@@ -12,11 +12,15 @@ from typing import Literal, TypeAlias
 from unikat.data.design import CLASS
 from unikat.data.names import column_hint
 from unikat.errors import DataError, SpecError, brief, suggest, visible
+from unikat.language.dates import UNITS, Period, checked_period
 from unikat.language.keys import Call, entry_of, key_of, split_keys
 
-RuleName: TypeAlias = Literal["quantile", "width", "cut"]
+RuleName: TypeAlias = Literal["quantile", "width", "cut", "time"]
 
-_EXAMPLES = "'NAME:quantile(10)', 'NAME:width(5)' or 'NAME:cut(0,1000,5000)'"
+_EXAMPLES = (
+    "'NAME:quantile(10)', 'NAME:width(5)' or 'NAME:cut(0,1000,5000)'; of dates 'NAME:year', "
+    "'NAME:quarter', 'NAME:month', 'NAME:day' or 'NAME:years(5)'"
+)
 MOST_BINS = 10_000
 """Most edges of a rule; more would not be a coarsening."""
 
@@ -26,12 +30,14 @@ class Rule:
     """How numbers are grouped. Bins hold their lower edge and not their upper one.
 
     ``width(w)``: [k w, (k+1) w). ``cut(a,b,...)``: (-inf, a), [a, b), ..., [last, inf).
-    ``quantile(q)``: about equally many records in each of q bins; ties make fewer bins.
+    ``quantile(q)``: about equally many records in each of q bins; ties make fewer bins. ``time``:
+    dates by `period`.
     """
 
     rule: RuleName
     arguments: tuple[float, ...]
     text: str
+    period: Period | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +111,8 @@ def _parse(item: str, columns: Sequence[str], source: str, *, confirmed: bool) -
 
 def _rule(call: Call, item: str) -> Rule:
     name, numbers, said = call.word, call.numbers, brief(item)
+    if (period := checked_period(call, repr(said))) is not None:
+        return Rule(rule="time", arguments=(), text=str(period), period=period)
     if not numbers:
         raise SpecError(
             f"The binning rule in {said!r} is malformed: numbers are expected between the "
@@ -132,7 +140,7 @@ def _rule(call: Call, item: str) -> Rule:
     else:
         raise SpecError(
             f"{said!r}: the binning rule {brief(name)!r} is not known; write {_EXAMPLES}."
-            + suggest(name, ("quantile", "width", "cut"))
+            + suggest(name, ("quantile", "width", "cut", "years", *UNITS))
         )
     return Rule(rule=rule, arguments=numbers, text=str(call))
 

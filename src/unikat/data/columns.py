@@ -8,7 +8,7 @@ code plus one, zero where missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -18,8 +18,9 @@ import numpy as np
 from unikat._typing import Float64
 from unikat.data.binning import KeySpec, bin_label, edges_sql, grouped, width_sql
 from unikat.data.codebook import Entry
+from unikat.data.dates import check_period, day_sql, digits_sql, period_sql, settle_form
 from unikat.data.engine import quoted
-from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, DeclaredCode, Key
+from unikat.data.keys import MISSING_LABEL, MOST_LEVELS, DeclaredCode, Key, codes_told
 from unikat.data.letters import is_letter, letter_number, letter_of
 from unikat.data.numbers import date_shown, number_meant, number_of, number_shown, rounded_shown
 from unikat.data.sampling import one_way
@@ -27,6 +28,7 @@ from unikat.data.sources import Declared, Source
 from unikat.data.table import Missing
 from unikat.data.texts import check_texts, decimal_hint, find_decimal, number_sql
 from unikat.errors import DataError, SpecError, brief, option
+from unikat.language.dates import DateForm
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,6 +80,7 @@ class Column:
         missing_values: Mapping[str, tuple[object, ...]],
         n_records: int,
         what: str = "key",
+        form: DateForm | None = None,
     ) -> None:
         self.connection = connection
         self.spec = spec
@@ -88,6 +91,8 @@ class Column:
         self.entry = codebook.get(spec.name, Entry())
         self.declared: Declared = source.declared(spec.name)
         self.letters = source.letters_counted(spec.name)
+        self.form = form
+        self.period = None if spec.rule is None else spec.rule.period
         self.missing_codes = (
             *self.declared.missing,
             *self.entry.missing,
@@ -113,7 +118,9 @@ class Column:
     def prepare(self) -> None:
         """Settle the type, the missing values and the bins."""
         clean = self._clean()
-        if self.spec.rule is not None:
+        if self.period is not None:
+            self.clean_sql = period_sql(self._day_sql(clean), self.period)
+        elif self.spec.rule is not None:
             self._bin()
         elif self.kind == "number":
             broken = self._count(f"{clean} <> floor({clean}) OR abs({clean}) >= 2^53")
@@ -148,7 +155,7 @@ class Column:
         elif self.kind == "boolean":
             clean = f"{column}::BIGINT"
         elif self.kind == "date":
-            clean = f"epoch({column})"
+            clean = self._without_codes(column)
         elif self.kind == "integer":
             clean = self._without_codes(f"{column}::BIGINT")
         else:
@@ -160,6 +167,9 @@ class Column:
     def number_sql(self, so: str) -> str:
         """SQL of the clean value as a number; what is none is refused, and `so` says why."""
         raw = self.clean_sql
+        if self.kind == "date" or self.form is not None:
+            day, self.kind = self._day_sql(raw), "date"
+            return f"epoch({day})"
         if self.kind == "text":
             self.decimal = find_decimal(self.connection, raw, self.decimal)
         number = number_sql(raw, self.decimal or ".") if self.kind == "text" else f"({raw})::DOUBLE"
@@ -176,6 +186,16 @@ class Column:
                 f"{self.where}: {broken:,} value(s) are not finite numbers, {so} {remedy}"
             )
         return number
+
+    def _day_sql(self, clean: str) -> str:
+        """SQL of the day that a clean value says; texts and numbers need a form."""
+        if self.kind == "date":
+            return clean
+        text = clean if self.kind == "text" else digits_sql(clean)
+        self.form = settle_form(self.connection, text, self.form, self.where, self.spec.name)
+        if self.period is not None:
+            check_period(self.period, self.form, self.where)
+        return day_sql(text, self.form)
 
     def measured(self) -> Float64:
         """Read a column that is no key as numbers, (n_records,), NaN where missing."""
@@ -225,11 +245,12 @@ class Column:
                 labels=tuple(labels),
                 binning=rule.text if rule else None,
                 private=private,
-                ordered=None if rule else self._are_ordered(),
+                ordered=(True if self.period else None) if rule else self._are_ordered(),
                 told=self.entry.kind,
                 told_by="codebook" if self.entry.kind else "",
                 measure=self.declared.measure,
                 title=self.declared.title,
+                dates=str(self.form or ""),
                 declared=self._declared(),
                 declared_missing=frozenset(
                     code
@@ -260,6 +281,22 @@ class Column:
 
     def _kind(self) -> _Kind:
         type_name = self.type_name.partition("(")[0]
+        rule = "" if self.spec.rule is None else self.spec.rule.rule
+        dated = type_name == "DATE" or type_name.startswith("TIMESTAMP")
+        if (dated or self.form is not None) and rule not in ("time", "quantile"):
+            raise DataError(
+                f"{self.where} holds dates or times, which are not levels. Group them, for example "
+                f"{grouped(self.spec.name, 'year')}, {grouped(self.spec.name, 'years(5)')}, "
+                f"{grouped(self.spec.name, 'month')} or "
+                f"{grouped(self.spec.name, 'quantile(10)')}."
+            )
+        if dated:
+            if rule == "time" and "TIME ZONE" in type_name:
+                raise DataError(
+                    f"{self.where} holds times with a time zone, on which their day depends. "
+                    "Convert them to dates of one place."
+                )
+            return "date"
         if type_name in _INTEGERS:
             return "integer"
         if type_name in ("VARCHAR", "ENUM"):
@@ -272,13 +309,6 @@ class Column:
             return "number"
         if type_name == '"NULL"':
             self._refuse_all_missing()
-        if type_name == "DATE" or type_name.startswith("TIMESTAMP"):
-            if self.spec.rule is None or self.spec.rule.rule != "quantile":
-                raise DataError(
-                    f"{self.where} holds dates or times, which are not levels. Convert them to "
-                    f"the year, or group them with {grouped(self.spec.name, 'quantile(10)')}."
-                )
-            return "date"
         raise DataError(
             f"{self.where} has the type {type_name}, which cannot be a key; convert it to a "
             "number or a string."
@@ -290,12 +320,17 @@ class Column:
         found = self._are_declared(sql)
         if not found or self.nothing_is_missing:
             return sql
-        kept = " OR ".join(self.has_code(code) for code in self.answers)
+        answers = () if self.kind == "date" else self.answers
+        kept = " OR ".join(self.has_code(code) for code in answers)
         return f"CASE WHEN ({found}){f' AND NOT ({kept})' if kept else ''} THEN NULL ELSE {sql} END"
 
     def _are_declared(self, sql: str) -> str:
         """SQL condition: the value is one of the codes that are declared missing; empty: none."""
         conditions = []
+        if self.kind == "date":
+            texts = sorted(map(str, self.missing_codes))
+            listed = ", ".join(map(quoted, texts))
+            return f"({sql})::DATE::VARCHAR IN ({listed})" if texts else ""
         if self.kind == "text":
             # Programs write whole numbers with ".0" where some are missing.
             texts = sorted({re.sub(_WHOLE, r"\1", str(code)) for code in self.missing_codes})
@@ -478,6 +513,9 @@ class Column:
 
     def _named(self, values: Sequence[object]) -> tuple[list[object], list[str]]:
         """Levels and labels of the values."""
+        if self.period is not None:
+            names = [self.period.name(int(number_of(value))) for value in values]
+            return list(names), names
         if self.spec.rule is not None:
             bins = self._bin_labels(values, date_shown if self.kind == "date" else number_shown)
             if self.spec.rule.rule == "quantile" and self.kind != "date":
@@ -494,8 +532,9 @@ class Column:
         """Codes of the levels that no codebook and no rule of binning tells."""
         rule = self.spec.rule
         if rule is not None:
-            # The edges of quantiles are values of records.
-            return frozenset(range(len(values)) if rule.rule == "quantile" else ())
+            # The edges of quantiles are values of records, and so are days.
+            told = rule.rule != "quantile" and rule.text != "day"
+            return frozenset(() if told else range(len(values)))
         declared = {str(level) for level in self.entry.levels or ()}
         declared |= self.entry.labels.keys() | self.declared.labels.keys()
         return frozenset(
@@ -544,42 +583,3 @@ def may_hold_numbers(type_name: str) -> bool:
     """Whether a type of DuckDB has numbers, or texts that may be."""
     others = {"DECIMAL", "VARCHAR", "ENUM"}
     return type_name.partition("(")[0] in {*_INTEGERS, *_NUMBERS, *others}
-
-
-def codes_told(
-    counts: Mapping[str, int],
-    labels: Mapping[str, str],
-    named: Set[str],
-    levels: Mapping[str, tuple[str, ...]],
-) -> tuple[DeclaredCode, ...]:
-    """Tell what codes that are declared missing were taken for.
-
-    Parameters
-    ----------
-    counts
-        Records of each code.
-    labels
-        Of codes.
-    named
-        Codes that the file, the codebook or the user names. Others lie in a range that is declared
-        missing; without a label they are told together, since only records tell them.
-    levels
-        Those that are levels, with the keys that tell who has them.
-    """
-    found = [
-        DeclaredCode(
-            code=code,
-            label=labels.get(code),
-            n_records=n,
-            is_level=code in levels,
-            told_by=levels.get(code, ()),
-        )
-        for code, n in counts.items()
-        if code in labels or code in named
-    ]
-    others = [code for code in counts if code not in labels and code not in named]
-    if others:
-        n = sum(counts[code] for code in others)
-        is_level = all(code in levels for code in others)
-        found.append(DeclaredCode(code="other codes", label=None, n_records=n, is_level=is_level))
-    return tuple(found)

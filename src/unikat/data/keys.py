@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from unikat.data.letters import is_letter
@@ -75,6 +76,8 @@ class Key:
     by_hand
         What the groups are called in which it was read, the name of their file; empty of a key that
         was not grouped by hand.
+    dates
+        Form in which texts or numbers write the dates that the levels join, such as `DD/MM/YYYY`.
 
     Raises
     ------
@@ -100,6 +103,7 @@ class Key:
     declared: tuple[DeclaredCode, ...] = field(default=(), repr=False, compare=False)
     declared_missing: frozenset[int] = field(default=frozenset(), repr=False, compare=False)
     by_hand: str = field(default="", repr=False, compare=False)
+    dates: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A level for missing values comes on top.
@@ -147,3 +151,42 @@ def _check_number(name: str, n_levels: int) -> None:
             f"Key {brief(name)!r} has {n_levels:,} levels; a key may have at most {MOST_LEVELS:,}. "
             "Use a coarser classification."
         )
+
+
+def codes_told(
+    counts: Mapping[str, int],
+    labels: Mapping[str, str],
+    named: Set[str],
+    levels: Mapping[str, tuple[str, ...]],
+) -> tuple[DeclaredCode, ...]:
+    """Tell what codes that are declared missing were taken for.
+
+    Parameters
+    ----------
+    counts
+        Records of each code.
+    labels
+        Of codes.
+    named
+        Codes that the file, the codebook or the user names. Others lie in a range that is declared
+        missing; without a label they are told together, since only records tell them.
+    levels
+        Those that are levels, with the keys that tell who has them.
+    """
+    found = [
+        DeclaredCode(
+            code=code,
+            label=labels.get(code),
+            n_records=n,
+            is_level=code in levels,
+            told_by=levels.get(code, ()),
+        )
+        for code, n in counts.items()
+        if code in labels or code in named
+    ]
+    others = [code for code in counts if code not in labels and code not in named]
+    if others:
+        n = sum(counts[code] for code in others)
+        is_level = all(code in levels for code in others)
+        found.append(DeclaredCode(code="other codes", label=None, n_records=n, is_level=is_level))
+    return tuple(found)

@@ -14,6 +14,7 @@ from unikat.data.numbers import ROWS_SHOWN, rows_shown
 from unikat.data.sources import Source
 from unikat.data.table import Missing
 from unikat.errors import DataError, option
+from unikat.language.dates import DateForm
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,6 +36,7 @@ def survey(
     constant_keys: bool,
     empty_rows: bool = False,
     answers: Mapping[str, Sequence[str]] | None = None,
+    dates: Mapping[str, DateForm] | None = None,
 ) -> tuple[int, list[CodedKey]]:
     """Find the levels of every key; return the number of records and the coded keys.
 
@@ -50,7 +52,10 @@ def survey(
     if n_records == 0:
         raise DataError(f"{source.name} has columns but no rows; give a file with records.")
     columns = [
-        Column(connection, source, spec, j, type_name, codebook, missing_values, n_records)
+        Column(
+            *(connection, source, spec, j, type_name, codebook, missing_values, n_records),
+            form=(dates or {}).get(spec.name),
+        )
         # The columns of the design come after those of the keys.
         for j, (spec, type_name) in enumerate(zip(specs, describe(connection), strict=False))
     ]

@@ -52,6 +52,8 @@ from unikat.data.table import Missing, check_missing
 from unikat.data.text_files import open_text
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.interrupts import interruptible
+from unikat.language.dates import DateForm
+from unikat.language.keys import entries_of
 from unikat.spec.addresses import is_address
 from unikat.spec.level_kinds import PLAIN
 from unikat.spec.missing import listed_codes
@@ -80,6 +82,7 @@ def read(
     answers: Mapping[str, Sequence[str]] | None = None,
     levels: Mapping[str, str] | None = None,
     groups: Mapping[str, Groups] | None = None,
+    dates: str | Mapping[str, str] = "",
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
 
@@ -110,7 +113,8 @@ def read(
         ``"AGE:quantile(10)"`` makes ten groups of about as many records (fewer with ties),
         ``"AGE:width(5)"`` makes 0-4, 5-9, ..., and ``"INCOME:cut(0,1000,5000)"`` makes
         below 0, [0, 1000), [1000, 5000), and 5000 and above, so that nothing falls outside.
-        Groups without records are not levels.
+        Groups without records are not levels. Dates are joined by ``"BIRTH:year"``, ``quarter``,
+        ``month``, ``day`` or ``years(5)``.
     design
         How the sample was drawn: the population size, and the columns of weights and strata.
     codebook
@@ -164,6 +168,9 @@ def read(
     groups
         Groups of levels in which some keys are read, as if their columns had them: a file with a
         level and its group in each row, or a mapping, ``{"REGION": {1: "north", 2: "north"}}``.
+    dates
+        Form of the dates of some keys, where texts or numbers hold them and the form is not the
+        only one that all have: ``{"BIRTH": "DD/MM/YYYY"}``; see `unikat.language.dates`.
 
     Returns
     -------
@@ -221,6 +228,7 @@ def read(
             constant_keys=constant_keys,
             empty_rows=empty_rows,
             answers=answers,
+            dates=_forms(dates, opened),
         )
     design.check(n_records)
     columns = tuple(columns_of(names, design))
@@ -311,6 +319,23 @@ def _check_columns(name: str, given: Mapping[str, Any], source: Source) -> None:
                 f"{source.name} has no column {brief(column)!r}, whose levels "
                 f"{option(name, f'{column}: ...')} describes." + column_hint(column, source.columns)
             )
+
+
+def _forms(dates: str | Mapping[str, str], source: Source) -> dict[str, DateForm]:
+    """Read the forms of dates that the user tells."""
+    found = {}
+    entries = entries_of(dates, last=True) if isinstance(dates, str) else dates.items()
+    for name, text in entries:
+        if name not in source.columns:
+            raise SpecError(
+                f"{source.name} has no column {brief(name)!r}, whose dates "
+                f"{option('dates', f'{name}: ...')} describes." + column_hint(name, source.columns)
+            )
+        try:
+            found[name] = DateForm.of(text)
+        except ValueError as error:
+            raise SpecError(f"{option('dates', name)}: {error}.") from None
+    return found
 
 
 def _check_design(design: Design, source: Source) -> None:

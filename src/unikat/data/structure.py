@@ -7,6 +7,7 @@ source says, and that before what values and labels look like.
 | found from | kind |
 |---|---|
 | `--levels`, a codebook's `kind` or `ordered`, ordered categories, SPSS's `ordinal` | as told |
+| periods of dates (`BIRTH:year`) | ordered |
 | groups of numbers (`AGE:width(5)`) | numeric |
 | codes all of which are in a list of `data/trees` | hierarchical |
 | labels that are numbers or spans of numbers: `20-24`, `65 and over` | ordered |
@@ -34,13 +35,14 @@ from unikat.data.letters import is_letter
 from unikat.data.order_words import tell_an_order
 from unikat.data.spans import Interval, intervals_of, span_of
 from unikat.errors import SpecError, brief, listed, option
+from unikat.language.dates import Period
 from unikat.spec.level_kinds import PLAIN, SYSTEMS, prefixes
 from unikat.spec.paths import hierarchy_file
 
 Kind: TypeAlias = Literal["nominal", "ordered", "hierarchical", "numeric"]
 Why: TypeAlias = Literal[
-    "option", "codebook", "source", "measure", "binned", "codes", "spans", "words", "labels",
-    "texts", "zeros", "age", "scale", "assumed",
+    "option", "codebook", "source", "measure", "dates", "binned", "codes", "spans", "words",
+    "labels", "texts", "zeros", "age", "scale", "assumed",
 ]  # fmt: skip
 """Why a kind is taken; `report/words/*/levels.toml` has the sentences."""
 
@@ -230,6 +232,11 @@ def views_of(key: Key) -> tuple[tuple[Interval, ...], ...]:
     return tuple(dict.fromkeys(views))
 
 
+def is_of_time(key: Key) -> bool:
+    """Whether the levels are periods that dates were joined to."""
+    return key.binning is not None and Period.of(key.binning) is not None
+
+
 class _Plain(NamedTuple):
     kind: Kind
     why: Why
@@ -237,6 +244,8 @@ class _Plain(NamedTuple):
 
 def _plainly(key: Key) -> _Plain:
     """The kind without any list of codes."""
+    if is_of_time(key):
+        return _Plain("ordered", "dates")
     if key.ordered is not None:
         return _Plain("ordered" if key.ordered else "nominal", "source")
     if key.binning is not None:

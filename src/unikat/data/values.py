@@ -1,17 +1,18 @@
 """From codes back to the values of a column: what a synthetic record looks like in the file.
 
 A level is written as the value that stands for it in the column, in the column's own type. A level
-that joins several values is a missing level or a group of numbers. Of the values that mean missing
-one is drawn as often as it occurs. Within a group a number is drawn uniformly, so that no record's
-number is published: between the edges of the group or, where it has an edge on one side only, as
-far beyond it as gives the mean of the group's records. Of few records the mean would tell the
-numbers; their group reaches as far as the one beside it.
+that joins several values is a missing level, a period of dates or a group of numbers. Of the values
+that mean missing one is drawn as often as it occurs. Within a period a day is drawn uniformly, and
+within a group a number, so that no record's is published: between the edges of the group or, where
+it has an edge on one side only, as far beyond it as gives the mean of the group's records. Of few
+records the mean would tell the numbers; their group reaches as far as the one beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,12 +22,14 @@ from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.data.texts import is_text
 from unikat.errors import DataError, brief
+from unikat.language.dates import DateForm, Period, time_of
 from unikat.language.keys import Call
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_DECIMALS = 9
+_FIRST_DAY = date(1970, 1, 1)
 _LEAST_FOR_MEAN = 10
 """Records of a group whose mean says how far it reaches."""
 
@@ -128,18 +131,37 @@ class LevelValues:
         """Numbers within the groups."""
         import pyarrow as pa
 
-        numbers, step = self._numbers()
-        found = self._ranges(numbers, step)
+        is_time = Period.of(self.key.binning) is not None
+        numbers, step = (np.zeros(0), 1.0) if is_time else self._numbers()
+        found = self._days() if is_time else self._ranges(numbers, step)
         drawn = np.zeros(len(codes), np.int64)
         known = codes[~open_]
         drawn[~open_] = rng.integers(found.low[known], found.high[known] + 1)
-        made = self._as_values(drawn, step)
+        made = self._as_dates(drawn) if is_time else self._as_values(drawn, step)
         if not open_.any():
             return made
         kept = self.column.take(pa.array(row, mask=row < 0)).combine_chunks()
         both = pa.chunked_array([made, kept.cast(made.type)], made.type)
         n = np.arange(len(codes))
         return both.take(pa.array(np.where(open_, len(codes) + n, n))).combine_chunks()
+
+    def _days(self) -> Range:
+        """What each period may be written as: its days, counted from 1970."""
+        ends = [time_of(label) or (_FIRST_DAY, _FIRST_DAY) for label in self.key.labels]
+        low, high = np.array([[(day - _FIRST_DAY).days for day in both] for both in ends]).T
+        return Range(low, high)
+
+    def _as_dates(self, days: Int64) -> pa.Array:
+        """Days in the type of the column; texts and numbers in the form that it has."""
+        import pyarrow as pa
+
+        kind = self.column.type
+        dates = pa.array(days.astype(np.int32), pa.date32())
+        if pa.types.is_temporal(kind):
+            return dates.cast(kind)
+        form = DateForm.of(self.key.dates)
+        texts = pa.array([form.write(day) for day in dates.to_pylist()], pa.string())
+        return texts if is_text(kind) else texts.cast(pa.int64()).cast(kind)
 
     def _numbers(self) -> tuple[Float64, float]:
         """The column as numbers, NaN where missing, and the step of which all are multiples."""

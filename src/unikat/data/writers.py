@@ -186,6 +186,10 @@ def _write_statistical(
     def of(mapping: Any) -> dict[str, Any]:
         return {n: mapping[n] for n in names if n in (mapping or {})}
 
+    # A date became the name of a period: the format of dates cannot show it.
+    texts = {n for n in names if is_text(table[n].type)}
+    texts = {n for n in texts if meta.readstat_variable_types.get(n, "string") != "string"}
+    formats = {n: one for n, one in of(meta.original_variable_types).items() if n not in texts}
     own = of(meta.variable_value_labels)
     if sampled:
         own = {name: _labels_shown(table, source, name, said) for name, said in own.items()}
@@ -230,8 +234,7 @@ def _write_statistical(
             variable_measure=of(meta.variable_measure),
             variable_display_width=of(meta.variable_display_width),
             variable_format={
-                name: _wide_enough(form, labels.get(name, {}))
-                for name, form in of(meta.original_variable_types).items()
+                name: _wide_enough(form, labels.get(name, {})) for name, form in formats.items()
             }
             | _shown(table, list(titles)),
             **shared,
@@ -252,7 +255,7 @@ def _write_statistical(
             missing_user_values={
                 n: sorted({one[1:] for one in found if one}) for n, found in letters.items()
             },
-            variable_format=of(meta.original_variable_types),
+            variable_format=formats,
             **shared,
         )
     else:

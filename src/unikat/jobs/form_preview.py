@@ -148,6 +148,7 @@ def _tabulated(
         decimal=data.decimal,
         levels=data.levels,
         groups=data.groups,
+        dates=data.dates,
         fewest_keys=1,
         constant_keys=True,
         empty_rows=empty_rows,

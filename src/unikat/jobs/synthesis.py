@@ -81,6 +81,7 @@ class Synthesis(Outcome):
             "codebook": spec.data.codebook,
             "levels": spec.data.levels,
             "groups": spec.data.groups,
+            "dates": spec.data.dates,
             "household": list(spec.design.household),
             "household_keys": [] if households is None else list(households.keys),
             "head": None if households is None else households.head,

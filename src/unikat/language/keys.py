@@ -3,8 +3,9 @@
 ::
 
     list    = item { "," item }                       entries stand between ";"
-    key     = NAME [ ":" call ]                       AGE   AGE:width(5)
+    key     = NAME [ ":" call ]                       AGE   AGE:width(5)   BIRTH:year
     call    = WORD "(" [ number { "," number } ] ")"  width(5)   cut(0,1000,5000)
+            | "day" | "month" | "quarter" | "year"
     entry   = NAME sign value                         age: width(5), width(10)   region = 2
 
 A NAME is that of a column and may hold anything, also a sign, and commas between parentheses. So
@@ -20,7 +21,12 @@ from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
 
-_CALL = r"\s*(?P<word>\w+)\s*\((?P<arguments>[^()]*)\)\s*"
+BARE = ("day", "month", "quarter", "year")
+"""Rules that need no number."""
+_CALL = (
+    r"\s*(?:(?P<word>\w+)\s*\((?P<arguments>[^()]*)\)"
+    rf"|(?P<bare>(?i:{'|'.join(BARE)})))\s*"
+)
 _KEY = re.compile(rf"(?P<name>.+):{_CALL}", re.DOTALL)
 _ONLY_CALL = re.compile(_CALL)
 
@@ -42,7 +48,7 @@ class Call(NamedTuple):
         return numbers if all(map(isfinite, numbers)) else ()
 
     def __str__(self) -> str:
-        return f"{self.word}({','.join(self.arguments)})"
+        return f"{self.word}({','.join(self.arguments)})" if self.arguments else self.word
 
     @classmethod
     def of(cls, text: str) -> Call | None:
@@ -50,14 +56,16 @@ class Call(NamedTuple):
 
         Examples
         --------
-        >>> str(Call.of("Cut( 0, 10 )")), Call.of("left out")
-        ('cut(0,10)', None)
+        >>> str(Call.of("Cut( 0, 10 )")), str(Call.of("year")), Call.of("left out")
+        ('cut(0,10)', 'year', None)
         """
         found = _ONLY_CALL.fullmatch(text)
         return None if found is None else cls._found(found)
 
     @classmethod
     def _found(cls, found: re.Match[str]) -> Call:
+        if found["bare"]:
+            return cls(found["bare"].lower(), ())
         arguments = tuple(part.strip() for part in found["arguments"].split(","))
         return cls(found["word"].lower(), arguments)
 
@@ -74,8 +82,8 @@ def key_of(text: str, columns: Collection[str] = ()) -> tuple[str, Call | None]:
 
     Examples
     --------
-    >>> key_of("AGE: width(5)"), key_of("AGE")
-    (('AGE', Call(word='width', arguments=('5',))), ('AGE', None))
+    >>> key_of("AGE: width(5)"), key_of("AGE"), str(key_of("BIRTH:year")[1])
+    (('AGE', Call(word='width', arguments=('5',))), ('AGE', None), 'year')
     """
     found = None if text in columns else _KEY.fullmatch(text)
     return (text, None) if found is None else (found["name"].strip(), Call._found(found))

@@ -20,6 +20,8 @@ from unikat.data.keys import Key
 from unikat.data.named_levels import Levels, level_names
 from unikat.data.numbers import number_shown
 from unikat.data.structure import order_of, views_of
+from unikat.errors import SpecError, option
+from unikat.language.dates import Period, time_of
 
 LONGEST = 100
 """Bytes of the name of a group; labels in SPSS may have 120."""
@@ -109,6 +111,29 @@ def other_name(labels: Sequence[str], taken: Set[str] = frozenset()) -> str:
     names = joined_name(labels)
     numbered = (f"other ({names})" + (f" ({n})" if n > 1 else "") for n in count(1))
     return next(name for name in numbered if name not in taken)
+
+
+def periods(key: Key, period: Period) -> list[str | None]:
+    """Name of the period that each level lies in, which is a date or a shorter period.
+
+    Raises
+    ------
+    SpecError
+        If a level is none, or lies in several periods.
+    """
+    found: list[str | None] = []
+    for code, name in enumerate(level_names(key)):
+        days = time_of(name)
+        numbers = {period.number(day) for day in days or ()}
+        if len(numbers) != 1:
+            what = f"lies in several groups of {period}" if days else "is no date or period of time"
+            raise SpecError(
+                f"Key {key.name!r}: {Levels(key=key).called_in_text(code)} {what}. Read the key "
+                f"with a finer rule, such as {option('keys', f'{key.name}:month')}, or take a "
+                "coarser one to group it."
+            )
+        found.append(period.name(numbers.pop()))
+    return found
 
 
 def rare_levels(

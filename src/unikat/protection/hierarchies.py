@@ -14,9 +14,10 @@ from unikat.data.hierarchies import Hierarchy
 from unikat.data.keys import Key
 from unikat.data.named_levels import Levels
 from unikat.data.numbers import number_shown
-from unikat.data.structure import Structure, n_named, valid_part
+from unikat.data.structure import Structure, is_of_time, n_named, valid_part
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, suggest
+from unikat.language.dates import STEPS
 from unikat.protection.edges import numbers_of
 from unikat.protection.recoding import (
     KeyRecoding,
@@ -45,6 +46,8 @@ what has nothing in common tells nothing."""
 _FEW = 8
 """Levels without order up to which the common ones may stand against all others, as married
 against the rest; of more the rest has nothing in common."""
+_MOST_IN_BANDS = 200
+"""Periods of time up to which bands of about as many records are tried, too."""
 _MOST_AGAINST = 0.5
 """Share of the records that these others have together at most."""
 OUT_COUNTS, BASIC_COUNTS = 2.0, 100.0
@@ -252,7 +255,11 @@ def own_recodings(key: Key, counts: Int64, apart: Set[int] = frozenset()) -> lis
     different = [one for i, one in enumerate(found) if not any(_same(one, b) for b in found[:i])]
     whole = entropy(counts[: n_named(key)])
     lost = [whole - entropy(_joined(one, counts)) for one in different]
-    own = [unchanged(key), *_spread(different, lost, whole, MOST - 2)]
+    if is_of_time(key):
+        # The steps of time are known to everybody; bands come where few of them are coarser.
+        own = [unchanged(key), *different[: MOST - 2]]
+    else:
+        own = [unchanged(key), *_spread(different, lost, whole, MOST - 2)]
     return own if apart else [*own, unchanged(key).left_out()]
 
 
@@ -279,6 +286,9 @@ def _rules(structure: Structure, counts: Int64) -> list[str]:
     if (paths := Paths.of(structure)) is not None:
         up = [f"level({n})" for n in range(1, paths.height + 1)]
         return [*up, *(f"local({share})" for share in _RARE)]
+    if is_of_time(key):
+        few = n_named(key) <= _MOST_IN_BANDS
+        return [*STEPS, *(f"bands({share})" for share in (*_RARE, _COARSE) if few)]
     shares = [f"rare({share})" for share in _RARE]
     if not structure.order and n_named(key) <= _FEW:
         shares += _against(counts[: n_named(key)])

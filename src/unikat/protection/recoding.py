@@ -21,9 +21,10 @@ from unikat.data.patterns import distinct
 from unikat.data.structure import Structure, n_named, order_of, valid_part
 from unikat.data.table import CellTable
 from unikat.errors import SpecError, brief, listed, option, shown, suggest
+from unikat.language.dates import checked_period
 from unikat.language.keys import Call
 from unikat.protection.edges import NUMBER_RULES, numbers_grouped
-from unikat.protection.groups import bands, called, joined_name, rare_levels
+from unikat.protection.groups import bands, called, joined_name, periods, rare_levels
 from unikat.protection.trees import Grouping, paths_for
 from unikat.spec.recodings import LEFT_OUT
 
@@ -34,7 +35,7 @@ lists of levels, or None to leave the key out."""
 _SHARES = ("rare", "bands", "local")
 _FORMS = (
     "width(10), cut(18,65), quantile(4), top(80), bottom(20), rare(0.05), bands(0.05), join(A,B), "
-    "prefix(2), level(1) or local(0.05)"
+    "prefix(2), level(1) or local(0.05); of dates year, quarter, month or years(5)"
 )
 
 
@@ -248,10 +249,10 @@ def parse_recoding(table: CellTable, rules: Mapping[str, Rule]) -> Recoding:
         ``"bands(s)"``: adjacent levels of an ordered key joined until each band has that share;
         ``"level(n)"``: groups of a hierarchy, 1 being the top; ``"local(s)"``: the same where a
         level has less than a share s; ``"prefix(n)"``: codes by their first n characters;
-        ``"join(A,B)"``: these levels joined; a mapping of levels (or labels) to names of groups; a
-        list of lists of levels, each a group; or None: the key is left out. Levels that are not
-        named stay as they are, and so do those that are declared missing. Missing values stay
-        missing.
+        ``"month"``, ..., ``"years(n)"``: periods of dates; ``"join(A,B)"``: these levels joined; a
+        mapping of levels (or labels) to names of groups; a list of lists of levels, each a group;
+        or None: the key is left out. Levels that are not named stay as they are, and so do those
+        that are declared missing. Missing values stay missing.
 
     Raises
     ------
@@ -420,6 +421,8 @@ def _by_rule(
             what = f"Key {key.name!r}: {brief(text)!r} joins nothing"
             raise SpecError(f"{what}; name two levels or more, as in join(A,B).")
         return recode_key(key, counts, [list(call.arguments)])
+    if (period := checked_period(call, f"Key {key.name!r}, {brief(text)!r}")) is not None:
+        return grouped(key, periods(key, period), str(period), str(period))
     if rule not in (*NUMBER_RULES, *_SHARES, "prefix", "level"):
         raise SpecError(
             f"Key {key.name!r}: the recoding {brief(text)!r} is not known; write {_FORMS}, a "

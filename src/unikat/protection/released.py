@@ -235,7 +235,10 @@ def _written(
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     texts = is_text(kind)
     width = declared.width if texts else None
-    coded = is_labelled(key) or (source.holds_labels and not texts)
+    # A date becomes the name of its period, which is a text and needs no code.
+    coded = is_labelled(key) or (
+        source.holds_labels and not texts and not pa.types.is_temporal(kind)
+    )
     if width is not None and any(len(name.encode()) > width for name in groups.names):
         # A short text, and what it means as its label.
         coded = True

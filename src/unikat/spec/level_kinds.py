@@ -1,9 +1,10 @@
-"""The grammar of kinds of levels, `EDU: ordered; ISCO: isco08`, of groups, and of levels apart.
+"""The grammar of kinds of levels, `EDU: ordered; ISCO: isco08`, of groups, dates, and levels apart.
 
 ::
 
     levels = NAME ":" kind { ";" NAME ":" kind }
     groups = NAME ":" file { ";" NAME ":" file }
+    dates  = NAME ":" form { ";" NAME ":" form }      (`unikat.language.dates`)
     kind   = "nominal" | "ordered" | "numeric" | "age" | SYSTEM | "prefix(" n { "," n } ")" | file
     file   = "file(" PATH ")"
     apart  = NAME ":" LEVEL "," LEVEL { "," LEVEL } { ";" ... }
@@ -19,6 +20,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator
 
 from unikat.errors import listed, shown, suggest
+from unikat.language.dates import FORMS as FORMS_OF_DATES
+from unikat.language.dates import DateForm
 from unikat.language.keys import Call, entries_of, split_keys
 from unikat.spec.option import Asked, Option, plain
 from unikat.spec.paths import NamesFiles, given_path, hierarchy_file, with_paths
@@ -82,18 +85,18 @@ def prefixes(kind: str) -> tuple[int, ...]:
     return tuple(sorted({int(number) for number in numbers}))
 
 
-def _by_key(value: object) -> object:
+def _by_key(
+    value: object,
+    what: str = "the kind of its levels",
+    example: str = "EDU: ordered; ISCO: isco08",
+) -> object:
     """Read `EDU: ordered; ISCO: isco08`; a mapping stays."""
     if not isinstance(value, str):
         return value
     entries = entries_of(value, last=True)
-    if not all(name and kind for name, kind in entries):
-        raise ValueError(
-            "name each key and the kind of its levels, as in 'EDU: ordered; ISCO: isco08'"
-        )
     found = dict(entries)
-    if len(found) < len(entries) or not found:
-        raise ValueError("name each key once, with one kind, as in 'EDU: ordered; ISCO: isco08'")
+    if not found or len(found) < len(entries) or not all(name and one for name, one in entries):
+        raise ValueError(f"name each key once and {what}, as in '{example}'")
     return found
 
 
@@ -186,6 +189,25 @@ LevelGroups = Annotated[
     ),
 ]
 """Groups that were made by hand, by key: a file, or a mapping of levels."""
+
+
+def _dates(value: object) -> object:
+    return _by_key(value, "the form of its dates", "BIRTH: DD/MM/YYYY; VISIT: YYYY-MM-DD")
+
+
+Dates = Annotated[
+    dict[str, str],
+    BeforeValidator(_dates),
+    AfterValidator(lambda dates: {name: str(DateForm.of(form)) for name, form in dates.items()}),
+    Option(
+        "TEXT",
+        "Form of the dates of some keys, where several are possible: 'BIRTH: DD/MM/YYYY; VISIT: "
+        f"DD.MM.YY to 2026'. A form is {FORMS_OF_DATES}.",
+        "the only form that all values have",
+        accepts="str | Mapping[str, str]",
+    ),
+]
+"""Form of the dates, by key."""
 
 
 def _sets(value: object) -> object:

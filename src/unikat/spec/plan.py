@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from unikat.errors import shown
+from unikat.language.dates import Period
 from unikat.language.keys import Call
 from unikat.spec.base import Spec
 from unikat.spec.recodings import LEFT_OUT
@@ -57,12 +58,13 @@ class PlanKey(Table):
     @classmethod
     def _of_any_records(cls, rule: str | Mapping[str, str] | None) -> Any:
         call = Call.of(rule) if isinstance(rule, str) else None
-        of_any = call is not None and call.word in ("width", "cut", "top", "bottom", "prefix")
+        numbers = ("width", "cut", "top", "bottom", "prefix")
+        of_any = call is not None and (call.word in numbers or Period.of(call) is not None)
         if isinstance(rule, str) and rule != LEFT_OUT and not of_any:
             raise ValueError(
                 f"{shown(rule)} is no rule of a plan, which does the same to any records; write "
-                f"width(10), cut(18,65), top(80), bottom(20), prefix(2), '{LEFT_OUT}', or groups "
-                "by level"
+                f"width(10), cut(18,65), top(80), bottom(20), prefix(2), year, years(5), "
+                f"'{LEFT_OUT}', or groups by level"
             )
         return rule
 

@@ -19,7 +19,7 @@ from pydantic import (
 from unikat.errors import SpecError, check_column_name, has_surrogates, shown
 from unikat.language.keys import split_keys
 from unikat.spec.addresses import checked_address, database_name
-from unikat.spec.level_kinds import LevelGroups, LevelKinds
+from unikat.spec.level_kinds import Dates, LevelGroups, LevelKinds
 from unikat.spec.limits import Limit
 from unikat.spec.missing import Code, read_missing_values
 from unikat.spec.models import either, models_with
@@ -129,6 +129,7 @@ class DataSpec(FileSpec):
     """Values that mean missing, besides the format's own."""
     levels: LevelKinds = Field(default={})
     groups: LevelGroups = Field(default={})
+    dates: Dates = Field(default={})
 
     @property
     def name(self) -> str | None:
@@ -140,13 +141,14 @@ class DataSpec(FileSpec):
         return f"{self.table or 'a query'} in {database_name(self.database)}"
 
     def of_columns(self, columns: Collection[str]) -> Self:
-        """Leave out what is said of the codes and levels of other columns."""
+        """Leave out what is said of the codes, levels and dates of other columns."""
         codes = self.missing_values
         if isinstance(codes, dict):
             codes = {name: one for name, one in codes.items() if name in columns}
         levels = {name: kind for name, kind in self.levels.items() if name in columns}
         groups = {name: one for name, one in self.groups.items() if name in columns}
-        new = {"missing_values": codes, "levels": levels, "groups": groups}
+        dates = {name: form for name, form in self.dates.items() if name in columns}
+        new = {"missing_values": codes, "levels": levels, "groups": groups, "dates": dates}
         return self.model_copy(update=new)
 
     @model_validator(mode="after")
