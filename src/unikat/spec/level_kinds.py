@@ -96,7 +96,7 @@ def _by_key(
     entries = entries_of(value, last=True)
     found = dict(entries)
     if not found or len(found) < len(entries) or not all(name and one for name, one in entries):
-        raise ValueError(f"name each key once and {what}, as in '{example}'")
+        raise ValueError(f"name each key and {what}, each key once, as in '{example}'")
     return found
 
 
