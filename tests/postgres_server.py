@@ -60,6 +60,14 @@ class Server:
         """Return how many connections there were so far, without one of its own."""
         return (self.folder / "log").read_text().count("connection received")
 
+    def processes(self) -> list[int]:
+        """Return the numbers of its processes, that of the server itself first."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        listed = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(first)], capture_output=True, text=True, check=True
+        )
+        return [first, *map(int, listed.stdout.split())]
+
     def restart(self) -> None:
         """Shut it down, whoever is connected, and start it again."""
         self.control("restart", "-m", "fast")

@@ -28,6 +28,8 @@ _PATIENCE = 1.0
 _AGAIN = 0.05
 """Seconds after which a dropped Ctrl-C is repeated: by then its finalizer has ended."""
 
+patience: contextvars.ContextVar[float | None] = contextvars.ContextVar("patience", default=None)
+"""Seconds for which an answer of another machine is worth waiting; None: without end."""
 _stoppers: dict[int, list[Callable[[], object]]] = {}
 """By thread: what makes the step stop that it is in."""
 _left: list[Callable[[], bool]] = []
@@ -74,6 +76,33 @@ def interruptible(function: Callable[Parameters, Result]) -> Callable[Parameters
         return found[0]
 
     return call
+
+
+def within_seconds(step: Callable[[], Result], seconds: float | None) -> Result:
+    """Do a step that may wait without end for another machine; TimeoutError if it does.
+
+    It is then left behind, in a thread that does not keep the process alive.
+    """
+    if seconds is None:
+        return step()
+    found: list[Result] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(step())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="unikat-waiting", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        _left.append(thread.is_alive)
+        raise TimeoutError
+    if failed:
+        raise failed.pop()
+    return found[0]
 
 
 @contextmanager

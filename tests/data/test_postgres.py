@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,12 +21,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import postgres_server
-import unikat
+import unikat.data.profile
 from postgres_server import SECRET, Server
-from unikat.data import Design, read
+from unikat.data import Design, postgres, read
+from unikat.data.postgres_places import services, with_timeout
 from unikat.data.readers import open_source
 from unikat.errors import DataError, SpecError, UnikatError
 from unikat.inference.progress import Watcher
+from unikat.interrupts import patience
 from unikat.jobs.inputs import open_data
 from unikat.spec.tables import DataSpec
 
@@ -417,3 +421,157 @@ def test_an_assessment_of_a_table(server: Server, tmp_path: Path) -> None:
     for _, row in complete.iterrows():
         key = (int(row["level.AGE"][:2]) // 10, row["level.region"], row["level.citizen"] == "True")
         assert frequency[key] == row["f"]
+
+
+def refused(address: str, **how: str) -> str:
+    """The one message for what cannot be read, which tells no password."""
+    with pytest.raises(UnikatError) as error:
+        open_source(address, **how)
+    assert SECRET not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def places(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Server, Path]:
+    """The server, and a home without a password in it or in the environment."""
+    monkeypatch.delenv("PGPASSWORD")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return server, tmp_path
+
+
+def test_passwords_come_from_postgresqls_own_places(
+    places: tuple[Server, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, home = places
+    address = server.address("reader")
+    assert "does not let this user in" in refused(address, table="persons")
+    line = f"127.0.0.1:{server.port}:*:reader:"
+    for place in (home / ".pgpass", home / "elsewhere"):
+        if place.name == "elsewhere":
+            monkeypatch.setenv("PGPASSFILE", str(place))
+        place.write_text(line + SECRET)
+        place.chmod(0o644)
+        assert "chmod 600" in refused(address, table="persons")
+        place.chmod(0o600)
+        assert open_source(address, table="persons").columns
+        place.write_text(f"{line}wrong{SECRET}")
+        assert "does not let this user in" in refused(address, table="persons")
+    monkeypatch.setenv("PGHOST", "127.0.0.1")
+    monkeypatch.setenv("PGPORT", str(server.port))
+    monkeypatch.setenv("PGUSER", "reader")
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    assert open_source("postgresql:///postgres", table="persons").columns
+    monkeypatch.setenv("PGPORT", "1")
+    assert "127.0.0.1 cannot be reached" in refused("postgresql:///postgres", table="persons")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_service_file_is_followed_and_its_names_alone_are_told(
+    places: tuple[Server, Path], monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    server, home = places
+    file = home / ".pg_service.conf"
+    if named:
+        file = home / "services"
+        monkeypatch.setenv("PGSERVICEFILE", str(file))
+    address = "postgresql://?service=survey"
+    assert services() == {}
+    assert "service file" in refused(address, table="persons")
+    lines = f"host=127.0.0.1\nport={server.port}\nuser=reader\ndbname=postgres\npassword="
+    file.write_text(f"# mine\n[survey]\n{lines}{SECRET}\n[wrong]\n{lines}x{SECRET}\n[survey]\n")
+    assert list(services()) == ["survey", "wrong"]
+    assert SECRET not in repr(services())
+    found = open_source(address, table="persons")
+    assert found.columns
+    assert found.name == "persons in survey"
+    monkeypatch.setenv("PGSERVICE", "survey")
+    assert open_source("postgresql://", table="persons").columns
+    assert "let this user in" in refused("postgresql://?service=wrong", table="persons")
+    assert "no service of this name" in refused("postgresql://?service=none", table="persons")
+    file.write_text("[survey]\nnonsense=1\n")
+    assert "cannot be understood" in refused(address, table="persons")
+
+
+def test_a_server_is_not_waited_for_without_end(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        asked = f"postgresql://me@127.0.0.1:{port}/x?connect_timeout=2"
+        assert "does not answer" in refused(asked, table="persons")
+    file = tmp_path / "services"
+    file.write_text("[a]\nconnect_timeout=3\n[b]\nhost=h\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(file))
+    for address, added in (
+        ("postgresql://h/d", "?connect_timeout=15"),
+        ("postgresql://h/d?sslmode=require", "&connect_timeout=15"),
+        ("postgresql://?service=b", "&connect_timeout=15"),
+        ("postgresql://?service=a", ""),
+        ("postgresql://h/d?connect_timeout=0", ""),
+    ):
+        assert with_timeout(address) == address + added
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "4")
+    assert with_timeout("postgresql://h/d") == "postgresql://h/d"
+
+
+def test_a_page_waits_for_a_query_and_a_hanging_server_no_longer_than_it_says(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def attached(query: str) -> str:
+        source = open_source(server.address("reader"), query=query)
+        with pytest.raises(DataError) as error, source.session(source.columns):
+            pass
+        return str(error.value)
+
+    token = patience.set(1.0)
+    try:
+        slow = 'SELECT "AGE", pg_sleep(0.01)::text AS slept FROM persons'
+        assert "took longer than 1 seconds" in attached(slow)
+        monkeypatch.setattr(postgres, "_GRACE", 1.0)
+        frozen: list[int] = []
+        run = postgres._Server.run
+
+        def freeze(self: postgres._Server, statement: str) -> None:
+            if "count(*)" in statement:
+                frozen.extend(server.processes())
+                for one in frozen:
+                    os.kill(one, signal.SIGSTOP)
+            run(self, statement)
+
+        monkeypatch.setattr(postgres._Server, "run", freeze)
+        began = time.monotonic()
+        try:
+            assert "does not answer" in attached('SELECT "AGE" FROM persons')
+        finally:
+            for one in frozen:
+                os.kill(one, signal.SIGCONT)
+        assert frozen
+        assert time.monotonic() - began < 30
+    finally:
+        patience.reset(token)
+    monkeypatch.undo()
+
+
+def test_what_a_type_needs_is_a_query_that_works(server: Server) -> None:
+    server.run(
+        'CREATE TABLE kinds AS SELECT i AS a, \'{}\'::json AS "J""x", ARRAY[i] AS tags, '
+        "interval '1 day' AS lasts, '{}'::jsonb AS select FROM generate_series(1, 3) AS i",
+        'CREATE SCHEMA "My schema"',
+        'CREATE VIEW "My schema"."v 1" AS SELECT * FROM kinds',
+        'CREATE MATERIALIZED VIEW "My schema".m AS SELECT a FROM kinds',
+    )
+    address = server.address()
+    for how in (
+        {"table": "kinds"}, {"table": "My schema.v 1"}, {"query": "SELECT * FROM kinds; -- all"},
+    ):  # fmt: skip
+        with pytest.raises(DataError) as error:
+            unikat.data.profile.profile(address, **how)
+        query = re.search(r"SELECT .*", str(error.value))
+        assert query
+        found = unikat.data.profile.profile(address, query=query[0])
+        assert [one.name for one in found.columns] == ["a", 'J"x', "tags", "lasts", "select"]
+    assert unikat.data.profile.profile(address, table="My schema.m").n_records == 3
+    source = open_source(address, table="My schema.m")
+    server.run('DROP MATERIALIZED VIEW "My schema".m')
+    with pytest.raises(DataError, match="not there any more"), source.session(["a"]):
+        pass

@@ -97,5 +97,6 @@ def choose_table(
     raise NoSuchTableError(
         f"{file} holds no {what} {brief(wanted)!r}.{suggest(wanted, shown)} It holds "
         f"{len(names):,}{told}.",
-        shown,
+        # Long ones can be chosen, though no message lists them.
+        [name for name in names if name.isprintable()],
     )

@@ -7,21 +7,22 @@ Columns that are asked for later come last in that order, so that the rows stay 
 
 from __future__ import annotations
 
+import ctypes
 import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
 from unikat.data.engine import pattern, quoted
 from unikat.data.names import choose_table
+from unikat.data.postgres_places import not_connected, with_timeout
 from unikat.data.queries import check_one, failing_column, relation_of, without_values
 from unikat.data.sources import Declared, Source, identifier
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.files.scratch import Scratch, private
-from unikat.interrupts import stopped_by
+from unikat.interrupts import patience, stopped_by, within_seconds
 from unikat.spec.addresses import checked_address, database_name
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _CASTS = {
 _AT_ONCE = 1_000
 """Rows of one combination that DuckDB repeats at a time, so that no list of them grows large."""
 _MOST_LABELS = 100_000
+_MOST_LETTERS, _FEW = 1_000, 5
+"""Of columns in a query that a message gives; columns of a longer one."""
 _READ_ONLY = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _TABLES = """
 SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname
@@ -227,9 +230,25 @@ class PostgresSource(Source):
         if cast is None:
             raise DataError(
                 f"{self.name}, column {brief(name)!r} has the type {brief(kind)}, which cannot be "
-                f"used; convert it in a query: {option('query')}."
+                f"used. Convert it in a query, {option('query')}: {self._converting()}"
             )
         return cast.format(identifier(name))
+
+    def _converting(self) -> str:
+        """Write a query that gives all columns in types that can be used."""
+        usable = {name: self._types[name].name in (*_CASTS, "enum") for name in self.columns}
+        listed = [
+            identifier(name) if usable[name] else f"{identifier(name)}::text AS {identifier(name)}"
+            for name in self.columns
+        ]
+        if sum(map(len, listed)) > _MOST_LETTERS:
+            listed = [
+                part for part, ready in zip(listed, usable.values(), strict=True) if not ready
+            ]
+            listed = [*listed[:_FEW], "... and the other columns that you need"]
+        # A comment ends with its line.
+        where = self._relation if "--" in self._relation else self._relation.replace("\n", " ")
+        return f"SELECT {', '.join(listed)} FROM {where}"
 
     def _counting(self, names: Sequence[str]) -> str:
         columns = ", ".join(f"{self._sql(name)} AS g{j}" for j, name in enumerate(names))
@@ -300,15 +319,27 @@ class PostgresSource(Source):
                 "PostgreSQL needs the package adbc-driver-postgresql: install it with  "
                 "pip install 'unikat[postgres]',  or export the table as Parquet."
             ) from None
+        seconds = patience.get()
         try:
-            with (
-                driver.connect(self._address) as connection,
-                connection.cursor() as cursor,
-                stopped_by(cursor.adbc_cancel),
-            ):
-                cursor.execute(_READ_ONLY)
-                connection.commit()
-                yield _Server(cursor)
+            connection = driver.connect(with_timeout(self._address))
+            cursor = connection.cursor()
+            server = _Server(cursor, seconds)
+            try:
+                with stopped_by(cursor.adbc_cancel):
+                    server.run(_READ_ONLY)
+                    if seconds is not None:
+                        server.run(f"SET statement_timeout = {round(seconds * 1000)}")
+                    connection.commit()
+                    yield server
+            finally:
+                if server.is_lost:
+                    # A step in it goes on without end, and to close it would wait for that. So it
+                    # is never let go.
+                    for one in (cursor, connection):
+                        ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+                else:
+                    cursor.close()
+                    connection.close()
         except (driver.Error, OSError) as error:
             raise self._told(error) from None
 
@@ -331,13 +362,24 @@ class PostgresSource(Source):
     def _told(self, error: Exception) -> DataError:
         """Say what an error of the server means; its own text may quote values of records."""
         text = str(error)
+        if isinstance(error, TimeoutError):
+            return DataError(
+                f"{self.name} cannot be read: the server does not answer. Try again when it does."
+            )
         if "Failed to connect" in text:
-            return self._not_connected(text)
+            return not_connected(self._address, text)
         found = re.search(r"SQLSTATE: (\w{5})", text)
         # An answer that breaks off has no code.
         state = found[1] if found else _state(text)
         details = getattr(error, "details", None) or ()
         code = f" (SQLSTATE {state})" if found else ""
+        if state == "42P01" and self._table:
+            return DataError(f"{self.name} is not there any more; choose another table.")
+        if state == "57014" and (seconds := patience.get()) is not None:
+            return DataError(
+                f"{self.name} cannot be read: it took longer than {seconds:,.0f} seconds, for "
+                "which a page waits. Choose fewer columns, or use a terminal, which waits for ever."
+            )
         # Found before a row was read: it names tables and columns of the query.
         if any(name in _OF_TEXT for name, _ in details) or state == "42501":
             names = re.search(r"ERROR:\s+([^\n]*)", text)
@@ -348,21 +390,6 @@ class PostgresSource(Source):
         error = _QueryError(f"{self.name} cannot be read: {_MEANINGS[start]}{code}.")
         error.by_value = start in _BY_VALUES
         return error
-
-    def _not_connected(self, text: str) -> DataError:
-        parts = urlsplit(self._address)
-        where = f"The server at {parts.hostname or 'this machine'}"
-        if re.search(r'database "[^"]*" does not exist', text):
-            return DataError(
-                f"{where} has no database {brief(database_name(self._address))!r}; check the "
-                "address."
-            )
-        refused = re.search(r"password|authentication|role|pg_hba", text)
-        what = "does not let this user in" if refused else "cannot be reached"
-        return DataError(
-            f"{where} {what}. Check host, port and user in the address; a password belongs in the "
-            "environment variable PGPASSWORD or in the file ~/.pgpass."
-        )
 
 
 _OF_NAMES = {
@@ -409,23 +436,50 @@ def _state(text: str) -> str:
     return next(found, "")
 
 
+_GRACE = 10.0
+"""Seconds after its time limit in which a server has to say that it ended a query."""
+
+
 class _Server:
     """An open connection that only reads."""
 
-    def __init__(self, cursor: Any) -> None:
+    def __init__(self, cursor: Any, seconds: float | None) -> None:
         self._cursor = cursor
+        self._seconds = None if seconds is None else seconds + _GRACE
+        self.is_lost = False
+        """Whether it does not answer any more."""
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a short answer."""
-        self._cursor.execute(query)
-        found: list[tuple[Any, ...]] = self._cursor.fetchall()
+        self.run(query)
+        found: list[tuple[Any, ...]] = self._answered(self._cursor.fetchall)
         return found
 
     def reader(self, query: str) -> pa.RecordBatchReader:
         """Return a long answer, batch after batch."""
-        self._cursor.execute(query)
-        found: pa.RecordBatchReader = self._cursor.fetch_record_batch()
-        return found
+        import pyarrow as pa
+
+        self.run(query)
+        found: pa.RecordBatchReader = self._answered(self._cursor.fetch_record_batch)
+        if self._seconds is None:
+            return found
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            while (batch := self._answered(lambda: next(found, None))) is not None:
+                yield batch
+
+        return pa.RecordBatchReader.from_batches(found.schema, batches())
+
+    def run(self, statement: str) -> None:
+        """Run a statement."""
+        self._answered(lambda: self._cursor.execute(statement))
+
+    def _answered(self, step: Callable[[], Any]) -> Any:
+        try:
+            return within_seconds(step, self._seconds)
+        except TimeoutError:
+            self.is_lost = True
+            raise
 
 
 def _parquet(path: Path) -> str:

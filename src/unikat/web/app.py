@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from unikat.errors import UnikatError
+from unikat.interrupts import patience
 from unikat.report.text.language import preferred, speaking
 from unikat.web.folder import Folder
 from unikat.web.pages import (
@@ -44,6 +45,8 @@ from unikat.web.security import Access, Guard
 from unikat.web.sources import NotConnectedError
 from unikat.web.workbench import Nav, Workbench, status_of, texts, workbench_of
 
+MOST_SECONDS = 60.0
+"""For which a page waits for the server of a database."""
 MOST_FIELDS = 10_000
 """Of a form: some for each column of the file."""
 SCRIPTS = ("htmx.min.js", "htmx-sse.min.js", "workbench.js")
@@ -168,6 +171,7 @@ class _Application(Starlette):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in the language that was chosen, else in that of the browser."""
         asked = Headers(scope=scope).get("accept-language", "")
+        patience.set(MOST_SECONDS)
         with speaking(self.state.workbench.spoken.code or preferred(asked)):
             await super().__call__(scope, receive, send)
 

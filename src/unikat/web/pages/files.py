@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +28,8 @@ class FilesPage:
     entries: Sequence[Entry]
     several: Sequence[tuple[str, str, int]]
     """Files that can be read as one: path, format and number."""
+    services: Sequence[tuple[str, str]]
+    """Names of the services of PostgreSQL's service file, with their addresses."""
     town: bool
     """Whether the simulated town is offered beside the files."""
     problem: str
@@ -115,6 +118,8 @@ def make_town(request: Request) -> Response:
 def _page(
     bench: Workbench, path: str, entries: Sequence[Entry], problem: str = "", status: int = 200
 ) -> Response:
+    from unikat.data.postgres_places import services
+
     parts = PurePosixPath(path).parts
     crumbs = [(part, "/".join(parts[: i + 1])) for i, part in enumerate(parts)]
     page = FilesPage(
@@ -124,6 +129,7 @@ def _page(
         crumbs=crumbs,
         entries=entries,
         several=bench.folder.parts(path),
+        services=[(name, f"postgresql://?service={quote(name, safe='')}") for name in services()],
         town=not path and not (bench.folder.root / TOWN).exists(),
         problem=problem,
     )
