@@ -554,7 +554,7 @@ def test_a_page_waits_for_a_query_and_a_hanging_server_no_longer_than_it_says(
 
 def test_what_a_type_needs_is_a_query_that_works(server: Server) -> None:
     server.run(
-        'CREATE TABLE kinds AS SELECT i AS a, \'{}\'::json AS "J""x", ARRAY[i] AS tags, '
+        'CREATE TABLE converted AS SELECT i AS a, \'{}\'::json AS "J""x", ARRAY[i] AS tags, '
         "interval '1 day' AS lasts, '{}'::jsonb AS select FROM generate_series(1, 3) AS i",
         'CREATE SCHEMA "My schema"',
         'CREATE VIEW "My schema"."v 1" AS SELECT * FROM kinds',
@@ -562,7 +562,8 @@ def test_what_a_type_needs_is_a_query_that_works(server: Server) -> None:
     )
     address = server.address()
     for how in (
-        {"table": "kinds"}, {"table": "My schema.v 1"}, {"query": "SELECT * FROM kinds; -- all"},
+        {"table": "converted"}, {"table": "My schema.v 1"},
+        {"query": "SELECT * FROM converted; -- all"},
     ):  # fmt: skip
         with pytest.raises(DataError) as error:
             unikat.data.profile.profile(address, **how)

@@ -76,7 +76,7 @@ def asked_first(request: Request, error: NotConnectedError) -> Response:
     bench, query = workbench_of(request), request.url.query
     then = bench.pages.at("/") + request.url.path.lstrip("/") + (f"?{query}" if query else "")
     then = then if request.method == "GET" else ""
-    return _page(bench, error.id, then, str(error), 409)
+    return _page(bench, error.id, then, "", 409)
 
 
 def _page(bench: Workbench, id: str, then: str, problem: str, status: int) -> Response:
