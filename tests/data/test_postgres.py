@@ -557,8 +557,8 @@ def test_what_a_type_needs_is_a_query_that_works(server: Server) -> None:
         'CREATE TABLE converted AS SELECT i AS a, \'{}\'::json AS "J""x", ARRAY[i] AS tags, '
         "interval '1 day' AS lasts, '{}'::jsonb AS select FROM generate_series(1, 3) AS i",
         'CREATE SCHEMA "My schema"',
-        'CREATE VIEW "My schema"."v 1" AS SELECT * FROM kinds',
-        'CREATE MATERIALIZED VIEW "My schema".m AS SELECT a FROM kinds',
+        'CREATE VIEW "My schema"."v 1" AS SELECT * FROM converted',
+        'CREATE MATERIALIZED VIEW "My schema".m AS SELECT a FROM converted',
     )
     address = server.address()
     for how in (

@@ -276,7 +276,7 @@ def test_a_run_connects_once_its_user_has_seen_to_what(
     assert client.ask(f"/neighbours/{id}?row=1&values=1").status_code == 200
     # The values of a row are those of its record, though a table has no order of rows.
     rows = client.bench.run_rows(folder / id)
-    texts = rows.held.texts(range(rows.held.n_records))
+    texts = rows.held.texts(list(range(rows.held.n_records)))
     records = pq.read_table(folder / id / "records.parquet").to_pylist()
     assert [[str(one[f"level.{key}"]) for key in FRAME] for one in records] == texts
     same = (FRAME.astype(str) == texts[0]).sum(axis=1)
