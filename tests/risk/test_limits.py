@@ -116,7 +116,7 @@ def test_every_way_in_refuses_it_by_one_message(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("tau1 <= 5", "τ1 ≤ 5"),
-        ("tau2_estimate <= 1,000", "estimate of τ2 ≤ 1000"),
+        ("tau2_estimate <= 1,000", "posterior mean of τ2 ≤ 1000"),
         ("households.tau1 <= 2.5", "τ1 of households ≤ 2.5"),
         ("records(r1 > 0.2) <= 3", "records(r1 > 0.2) ≤ 3"),
         ("population_k >= 5", "population k ≥ 5"),

@@ -133,7 +133,7 @@ def test_long_variables_are_cut_in_the_report() -> None:
         ("tau1 <= 10000", "met", "The upper end of the 95% interval of τ1 is"),
         ("tau1 <= 1", "not met", "Recode a variable and assess again."),
         ("tau1 <= {median}", "not met", "The upper end of the 95% interval of τ1 is"),
-        ("tau1_estimate <= {mean}", "met", "The estimate of τ1 is"),
+        ("tau1_estimate <= {mean}", "met", "The posterior mean of τ1 is"),
         ("k >= 2", "not met", "The smallest combination of key values has 1 record."),
         ("records(r1 > 0.999) <= 5", "met", "0 records have an r1 above 0.999."),
     ],

@@ -91,7 +91,7 @@ def named(limit: str) -> str:
     Examples
     --------
     >>> named("tau1 <= 5"), named("households.tau2_estimate <= 9"), named("k >= 3")
-    ('τ1 ≤ 5', 'estimate of τ2 of households ≤ 9', 'k ≥ 3')
+    ('τ1 ≤ 5', 'posterior mean of τ2 of households ≤ 9', 'k ≥ 3')
     """
     limit = limit.replace("<=", "≤").replace(">=", "≥")
     limit = _DECIMAL.sub(lambda found: numbers.localised(found[0]), limit)
