@@ -12,13 +12,13 @@ from unikat.data.folders import Part, Parts, check_alike, check_types, folder_ke
 from unikat.data.sources import (
     Declared,
     RelationSource,
-    StreamSource,
     TableSource,
     as_categories,
     categories_of,
     check_columns,
     identifier,
 )
+from unikat.data.streams import StreamSource
 from unikat.errors import DataError, brief, listed
 
 if TYPE_CHECKING:

@@ -100,7 +100,8 @@ def fits_of(asked: Fitted, **how: Any) -> list[Fits]:
 def _one(
     asked: Fitted, purpose: str, table: CellTable, observer: Observer, how: dict[str, Any]
 ) -> Workload:
-    return foreseen.of_fit(asked.model, asked.label, purpose, table, observer, **how)
+    fit = foreseen.tried(asked.model, asked.label, purpose, table, observer, **how)
+    return foreseen.Workload(fits=(fit,))
 
 
 def parts_of(asked: Fitted, *, timed: bool, **how: Any) -> list[Part]:

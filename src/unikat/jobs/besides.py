@@ -16,7 +16,7 @@ import numpy as np
 from unikat.errors import SpecError
 from unikat.jobs.protection_target import lost_by
 from unikat.protection.going_on import N_STATES
-from unikat.protection.perturbed import CorrectMatches, check_perturbation
+from unikat.protection.perturbed import check_perturbation
 from unikat.protection.recoding import Recoding, recodable
 from unikat.protection.release import Release, Releases
 from unikat.protection.search import Plan, Value
@@ -140,15 +140,3 @@ class Besides:
         plan = Plan(recoding=recoding, lost=lost_by(table, recoding), value=nothing)
         release = releases.of(plan, self.spec.pram, self.spec.suppress, n_states=n)
         return releases, release
-
-    def matches(
-        self,
-        posterior: Posterior,
-        recoding: Recoding,
-        level: float,
-        n_states: int | None,
-        between: Callable[[], None] | None,
-    ) -> tuple[CorrectMatches, float]:
-        """The risk of matches with the values that are shown, and the information lost."""
-        releases, release = self.release(posterior, recoding, level, n_states, between)
-        return releases.matches(release, n_states=n_states or N_STATES), release.lost

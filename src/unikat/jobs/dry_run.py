@@ -282,7 +282,8 @@ def of_synthesis(job: Job[SynthesisSpec], asked: synthesize.Loaded) -> Told:
     """Say what `jobs.synthesize.run` would do."""
     model, fitted = asked.model, fitted_table(asked.table)
     observer, purpose = SynthesisMeasures.of(fitted), "records to draw from"
-    load = foreseen.of_fit(model, model.name, purpose, fitted, observer, **_how(job))
+    fit = foreseen.tried(model, model.name, purpose, fitted, observer, **_how(job))
+    load = foreseen.Workload(fits=(fit,))
     table = replace(asked.original.table, population_size=None)
     return Told(table, load, _files_of_records(job.spec, job.spec.datasets))
 

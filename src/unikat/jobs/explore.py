@@ -34,6 +34,7 @@ from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
 from unikat.language.levels import FOUND, LevelGroups
 from unikat.protection.by_hand import recode_by_hand
+from unikat.protection.going_on import N_STATES
 from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import KeyRecoding, Recoding, level_counts, recodable, unchanged
@@ -256,7 +257,9 @@ class Exploration:
             (found, lost), complete = self._matched[asked], True
         else:
             states = None if complete else n_states
-            found, lost = also.matches(self.posterior, recoding, self.level, states, between)
+            all_of, release = also.release(self.posterior, recoding, self.level, states, between)
+            found = all_of.matches(release, n_states=states or N_STATES)
+            lost = release.lost
             if complete:
                 _keep(self._matched, asked, (found, lost))
         judged = None

@@ -84,19 +84,7 @@ def proposal(look: FirstLook, name: str, said: Mapping[str, Any], kind: Kind) ->
 
 
 def check_answer(look: FirstLook, name: str, text: str, kind: Kind) -> None:
-    """Refuse an answer that a run would refuse, where a person can still write another.
-
-    Parameters
-    ----------
-    look
-        What the file tells.
-    name
-        Of the option.
-    text
-        The answer, as the command line takes it.
-    kind
-        Of the run.
-    """
+    """Refuse an answer that a run would refuse; arguments as of `proposal`, and the answer."""
     if name in ("household", "weights"):
         for column in split_keys(text):
             look.check_column(column_of(column))

@@ -205,6 +205,10 @@ class Sampler(Protocol[State, Data]):
     >>> data, stream = model.prepare(table), Stream(seed=1, chain=0, sweep=0)
     >>> state = model.init(stream, data)
     >>> state, info = model.step(stream, state, data, n_threads=1)
+    >>> model.cell_probabilities(stream, state, data, table.cells).shape
+    (2,)
+    >>> model.simulate(stream, state, data, n_records=5).shape
+    (5, 2)
     >>> isinstance(model, unikat.Sampler)
     True
     """
@@ -260,14 +264,11 @@ class CellLaw(Protocol[StateIn, DataIn]):
 
     Examples
     --------
+    :class:`Sampler` shows its use.
+
     >>> import unikat
-    >>> from unikat.models.base import Stream
-    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=9)
-    >>> model = unikat.LatentClass()
-    >>> data, stream = model.prepare(table), Stream(seed=1, chain=0, sweep=0)
-    >>> state = model.init(stream, data)
-    >>> model.cell_probabilities(stream, state, data, table.cells).shape, model.population
-    ((2,), 'multinomial')
+    >>> isinstance(unikat.LatentClass(), unikat.CellLaw), unikat.LatentClass.population
+    (True, 'multinomial')
     """
 
     name: ClassVar[str]
@@ -392,13 +393,11 @@ class Simulator(Protocol[StateIn, DataIn]):
 
     Examples
     --------
+    :class:`Sampler` shows its use.
+
     >>> import unikat
-    >>> from unikat.models.base import Stream
-    >>> table = unikat.tabulate([[0, 2], [1, 1], [0, 2]], population_size=9)
-    >>> model = unikat.LatentClass()
-    >>> data, stream = model.prepare(table), Stream(seed=1, chain=0, sweep=0)
-    >>> model.simulate(stream, model.init(stream, data), data, n_records=5).shape
-    (5, 2)
+    >>> isinstance(unikat.LatentClass(), unikat.Simulator)
+    True
     """
 
     @abstractmethod

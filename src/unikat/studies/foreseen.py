@@ -134,7 +134,7 @@ def _fits_of_one(
         last = _fit(model, model.name, "with its error", first.pace, plan, workers, first.course)
         return [first, last]
     fitted, observer = observed(model, table, registry)
-    return [_tried(model, model.name, "risk of all records", fitted, observer, plan, seed, workers)]
+    return [tried(model, model.name, "risk of all records", fitted, observer, plan, seed, workers)]
 
 
 def _first_of_two(
@@ -144,7 +144,7 @@ def _first_of_two(
     fitted, observer, _ = risk_observed(model, table, evidence=True)
     words = "evidence on its error"
     stop = Plan(n_chains=plan.n_chains, stop=STOP)
-    found = _tried(model, model.name, words, fitted, observer, stop, seed, workers)
+    found = tried(model, model.name, words, fitted, observer, stop, seed, workers)
     if found.pace is None:
         raise SpecError(f"The model {model.name} cannot be tried out on this file.")
     limits = affordable_sweeps(found.pace.counted_sweep, 1e9 * Auto.evidence_seconds, 0.0)
@@ -169,7 +169,7 @@ def _candidates(
                 refuse_large(model, views(model, table)[0], budget)
             fitted, observer, _ = risk_observed(model, table, evidence=True)
             words = "candidate, all records"
-            risk = _tried(model, label, words, fitted, observer, plan, seed, workers)
+            risk = tried(model, label, words, fitted, observer, plan, seed, workers)
         except SpecError as error:
             found.append(ForeseenFit(model=label, purpose="candidate", refused=str(error)))
             continue
@@ -288,7 +288,7 @@ def parts_of_comparison(
         fitted, observer, _ = risk_observed(model, table, evidence=False)
         words = "risk of all records"
         plan = settings.plan_of(label, RISK)
-        risk = _tried(model, label, words, fitted, observer, plan, settings.seed, workers)
+        risk = tried(model, label, words, fitted, observer, plan, settings.seed, workers)
         fits.append(risk)
         if settings.held_out:
             plan = settings.plan_of(label, HELD_OUT)
@@ -332,24 +332,7 @@ HELD_OUT_WORDS = "prediction of held-out records"
 FIRST_WORDS = "first sweeps and preliminary answer"
 
 
-def of_fit(
-    model: AnyModel,
-    label: str,
-    purpose: str,
-    table: CellTable,
-    observer: Observer,
-    *,
-    plan: Plan,
-    seed: int,
-    workers: Workers,
-    n_fits: int = 1,
-) -> Workload:
-    """Foresee fits of a model with an observer of their own."""
-    found = _tried(model, label, purpose, table, observer, plan, seed, workers)
-    return Workload(fits=(replace(found, n_fits=n_fits),))
-
-
-def _tried(
+def tried(
     model: AnyModel,
     label: str,
     purpose: str,
