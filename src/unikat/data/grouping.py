@@ -99,17 +99,7 @@ class HouseholdSample(NamedTuple):
 def numbered_households(
     microdata: Microdata, columns: Sequence[str], missing_values: object = ()
 ) -> Int32:
-    """Number the households of a file by their order of appearance, (n_records,).
-
-    Parameters
-    ----------
-    microdata
-        The file.
-    columns
-        Columns that together identify a household.
-    missing_values
-        Values that mean missing: by column, or for all.
-    """
+    """Number the households of a file by their order of appearance, (n_records,)."""
     together = np.zeros(microdata.n_records, np.int64)
     for column in columns:
         codes, values = microdata.codes(column, missing_values)
@@ -122,15 +112,6 @@ def numbered_in_both(
     ours: Microdata, theirs: Microdata, columns: Sequence[str], what: str
 ) -> tuple[Int64, Int64]:
     """Number the units that columns identify, alike in two files, from 0.
-
-    Parameters
-    ----------
-    ours, theirs
-        The files.
-    columns
-        Columns that together identify a unit, in both.
-    what
-        What messages call a unit.
 
     Returns
     -------

@@ -21,13 +21,6 @@ def check_chains(
 ) -> None:
     """Refuse chains that this run cannot have written.
 
-    Parameters
-    ----------
-    content
-        Fields of the chains as the checkpoint has them.
-    job, seed, n_chains, thin
-        The run.
-
     Raises
     ------
     ValueError, TypeError, LookupError

@@ -172,13 +172,6 @@ class Told:
 def population_told(design: DesignSpec, held: Held) -> Told:
     """Sum the weights, or the sizes of the strata.
 
-    Parameters
-    ----------
-    design
-        With weights, inclusion probabilities, or strata and their sizes.
-    held
-        The columns that it names.
-
     Examples
     --------
     >>> import pandas as pd

@@ -40,15 +40,7 @@ def _probabilities(given: object) -> tuple[float, ...]:
 def perturbation_facts(
     releases: Releases, release: Release, matches: CorrectMatches
 ) -> PerturbationFacts | None:
-    """Say what was perturbed, and the risk after it; None if nothing was.
-
-    Parameters
-    ----------
-    releases, release
-        How records are released, and what is.
-    matches
-        The risk of matches with the published file.
-    """
+    """Say what was perturbed, and the risk after it; None if nothing was."""
     made, true, recoding = release.perturbed, release.recoded, release.plan.recoding
     if made is None:
         return None

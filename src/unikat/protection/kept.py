@@ -85,19 +85,7 @@ class Kept:
     def posterior(
         self, path: Path, table: CellTable, asked: Any, progress: Callable[[float], None] | None
     ) -> Posterior:
-        """Go on from the states, as :meth:`Posterior.of` does from those of the fit.
-
-        Parameters
-        ----------
-        path
-            Of the file, for messages.
-        table
-            The table that was fitted.
-        asked
-            The model that the user named.
-        progress
-            Given the share that is done, now and then.
-        """
+        """Go on from the states, as :meth:`Posterior.of` does from those of the fit."""
         if self.ends is None:
             return Posterior(table=table, fitted=table, model=asked, data=None, states=())
         fitted = fitted_table(table)

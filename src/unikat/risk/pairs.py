@@ -68,11 +68,6 @@ def match_bound(table: CellTable) -> MatchBound | None:
     That is of a census, of files without sample uniques or with fewer than ten pairs, with missing
     keys or records held back, and where members of households were drawn together.
 
-    Parameters
-    ----------
-    table
-        The sample. Weights are taken for inverse chances.
-
     Examples
     --------
     A tenth of the population, 30 sample uniques and 10 pairs.

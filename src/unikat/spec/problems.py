@@ -36,19 +36,7 @@ def all_problems(
     specification: type[BaseModel],
     spoken: Mapping[str, str] | None = None,
 ) -> str:
-    """Tell what is wrong with a specification: each option with its value, rule and a remedy.
-
-    Parameters
-    ----------
-    problems
-        As pydantic lists them.
-    where
-        What the message calls the specification.
-    specification
-        Its class.
-    spoken
-        What the message calls a value, by its place.
-    """
+    """Tell what is wrong with a specification: each option with its value, rule and a remedy."""
     lines = []
     for problem in problems[:_MOST_PROBLEMS]:
         location = problem["loc"]

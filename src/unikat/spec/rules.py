@@ -105,15 +105,6 @@ class ZerosSpec(Table):
     ) -> Self:
         """Read the file that --zeros names: a TOML file of rules, or a table of conditions.
 
-        Parameters
-        ----------
-        path
-            The file; paths in it count from its folder.
-        on_conflict
-            Goes before what the file says.
-        trust
-            What counts of the file.
-
         Raises
         ------
         SpecError

@@ -181,11 +181,6 @@ def _common(scores: Sequence[HeldOutScore]) -> Bool:
 def differences(scores: Sequence[HeldOutScore]) -> tuple[ScoreDifference, ...]:
     """Compare each model with the best one (:func:`best_score`), record by record.
 
-    Parameters
-    ----------
-    scores
-        Scores of the same records by several models.
-
     Returns
     -------
     tuple of ScoreDifference

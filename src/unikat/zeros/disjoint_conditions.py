@@ -79,15 +79,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 def covers(conditions: Sequence[int], box: int, layout: Layout) -> bool:
-    """Whether every cell of a condition meets one of others, all as integers.
-
-    Parameters
-    ----------
-    conditions, box
-        The others, and the condition in question (see :mod:`unikat.zeros.conditions`).
-    layout
-        Where the levels of each key stand.
-    """
+    """Whether every cell of a condition meets one of others, all as integers."""
     # Outside the box everything is made to meet the conditions that touch it; what is left to ask
     # is whether these cover all.
     outside = layout.any & ~box

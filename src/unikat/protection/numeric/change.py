@@ -134,15 +134,7 @@ def entries(
 
 
 def check_entry(entry: Entry, named: Sequence[str] = ()) -> None:
-    """Refuse methods that cannot be carried out on some columns, before the fit.
-
-    Parameters
-    ----------
-    entry
-        The columns, of the records that are released.
-    named
-        Columns that are changed, by which nothing is grouped.
-    """
+    """Refuse methods that cannot be carried out on some columns, before the fit."""
     for method in entry.methods:
         if both := [name for name in method.by if name in named]:
             raise SpecError(

@@ -39,15 +39,7 @@ class Listed:
 
 
 def listed(kind: str, found: Numbers) -> Listed | None:
-    """Say what a result is, from its numbers; None if they are none of this kind.
-
-    Parameters
-    ----------
-    kind
-        The command that makes such a result: `assess`.
-    found
-        The file of numbers.
-    """
+    """Say what a result is, from its numbers; None if they are none of this kind."""
     if kind not in _KINDS:
         return None
     reader = _KINDS[kind]
