@@ -8,10 +8,12 @@ are, and names a few of them only where the whole header looks like names.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Literal
 
 from unikat.errors import DataError, SpecError, brief, listed, option, suggest
+from unikat.language.keys import quoted
 
 MOST_SHOWN = 5
 """Names in a message, at most."""
@@ -51,6 +53,8 @@ def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) ->
     names = [column for column in columns if is_name(column)]
     if like_record(columns):
         return f"{many}. {NO_HEADER}"
+    if written := _in_quotes(name, columns):
+        return written
     if 2 * len(names) < len(columns):
         return (
             f"{many}. Their names are empty, long or not readable: check the first line, the "
@@ -61,6 +65,17 @@ def column_hint(name: str, columns: Sequence[str], *, confirmed: bool = True) ->
         return f"{near}{many}, and none has a name that was asked for: check the first line."
     such = ": " if len(columns) <= MOST_SHOWN else ", such as "
     return f"{near}{many}{such}{', '.join(names[:MOST_SHOWN])}." if names else f"{near}{many}."
+
+
+def _in_quotes(name: str, columns: Sequence[str]) -> str:
+    """Say how a column is written, of whose name a part was taken for one; empty if of none."""
+    for column in columns:
+        parts = {part.strip() for part in re.split("[,;:=]", column)}
+        if name in parts and len(column) <= _LONGEST and column.isprintable():
+            return (
+                f" Write a name with such a sign in double quotes: {shlex.quote(quoted(column))}."
+            )
+    return ""
 
 
 def is_name(column: str) -> bool:

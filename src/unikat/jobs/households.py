@@ -36,7 +36,7 @@ from unikat.jobs.inputs import (
     read_table,
     with_clues,
 )
-from unikat.language.keys import column_of
+from unikat.language.keys import column_of, quoted
 from unikat.language.rules import names_in, parse
 from unikat.models.households.records import columns_of, possible
 from unikat.report.text.numbers import counted, verb
@@ -160,7 +160,7 @@ def _note_shared(
     names = [name for name in agree if name in alike and name not in known]
     # One key at least is of the members.
     if names and len(names) + len(known) < len(persons.keys):
-        said = ",".join([*known, *names])
+        said = ",".join(map(quoted, [*known, *names]))
         watcher.note(
             f"All members of every household have the same {listed(names)}. Say so: "
             f"{option('household_keys', said)}. Else the model takes it as a key of the members, "

@@ -18,7 +18,7 @@ from unikat.inference.progress import Watcher
 from unikat.jobs.households import read_households
 from unikat.jobs.inputs import UNKNOWN, design_of, open_data, read_table
 from unikat.jobs.zeros import find_suggestions, write_suggestions
-from unikat.language.keys import column_of, split_keys
+from unikat.language.keys import column_of, quoted, split_keys
 from unikat.report.text.numbers import counted
 from unikat.report.text.sentences import understood, understood_households
 from unikat.spec.assessment import AssessmentSpec
@@ -60,9 +60,11 @@ def proposal(look: FirstLook, name: str, said: Mapping[str, Any], kind: Kind) ->
     """
     household = split_keys(said.get("household") or "")
     if name == "missing_values":
-        return "; ".join(f"{column}: {','.join(codes)}" for column, codes in look.missing.items())
+        return "; ".join(
+            f"{quoted(column)}: {','.join(codes)}" for column, codes in look.missing.items()
+        )
     if name == "household":
-        return ",".join(look.households)
+        return ",".join(map(quoted, look.households))
     if name == "head":
         found = look.head(household) if household else None
         return found.rule if found else ""
@@ -79,7 +81,8 @@ def proposal(look: FirstLook, name: str, said: Mapping[str, Any], kind: Kind) ->
     # Numbers are drawn within a group, and written as numbers again.
     grouped = kind is SYNTHESIZE
     return ",".join(
-        f"{key}:width(5)" if grouped and look.is_long_number(key) else key for key in keys
+        f"{quoted(key)}:width(5)" if grouped and look.is_long_number(key) else quoted(key)
+        for key in keys
     )
 
 
@@ -148,7 +151,7 @@ def start(
         shared = [name for name in look.shared(household) if name in columns]
         # At least one key is of the members.
         if shared and len(shared) < len(columns) and "household_keys" not in options:
-            options["household_keys"] = ",".join(shared)
+            options["household_keys"] = ",".join(map(quoted, shared))
         if "head" in options and (head := look.head(household)) and head.n_without:
             options["set"] = [*options.get("set", ()), "households.drop_headless=true"]
     else:

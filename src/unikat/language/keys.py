@@ -10,7 +10,8 @@
 
 A NAME is that of a column and may hold anything, also a sign, and commas between parentheses. So
 what is a column is that column whatever it looks like; else the last colon before a call counts,
-and each option says whether the first or the last sign of an entry does.
+and each option says whether the first or the last sign of an entry does. In double quotes any name
+can be written, `"a, b": cut(18,65)`, with two of them for one that it holds (`quoted`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _CALL = (
 )
 _KEY = re.compile(rf"(?P<name>.+):{_CALL}", re.DOTALL)
 _ONLY_CALL = re.compile(_CALL)
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_SIGNS = ",;:=+"
+_PLAIN = re.compile(rf"[^\s{_SIGNS}\"()]+(?: +[^\s{_SIGNS}\"()]+)*")
 
 
 class Call(NamedTuple):
@@ -100,8 +104,25 @@ def column_of(text: str) -> str:
     return key_of(text)[0]
 
 
+def quoted(name: str) -> str:
+    """Write a name so that it is one in every list and before every value.
+
+    Examples
+    --------
+    >>> quoted("AGE"), quoted("in (EUR)"), quoted("a, b")
+    ('AGE', 'in (EUR)', '"a, b"')
+    """
+    one = _PLAIN.fullmatch(re.sub(r"\(([^()]*)\)", r"\1", name))
+    return name if one else '"' + name.replace('"', '""') + '"'
+
+
+def _unquoted(text: str) -> str:
+    found = _QUOTED.fullmatch(text)
+    return text if found is None else found[1].replace('""', '"')
+
+
 def split_keys(text: str, at: str = ",") -> list[str]:
-    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses.
+    """Split `A,B:cut(0,10),C` at the commas that are not between parentheses or in quoted names.
 
     Parameters
     ----------
@@ -114,7 +135,22 @@ def split_keys(text: str, at: str = ",") -> list[str]:
     --------
     >>> split_keys("A, B:cut(0,10),C"), split_keys("a),b (net,C:cut(0,10)")
     (['A', 'B:cut(0,10)', 'C'], ['a)', 'b (net', 'C:cut(0,10)'])
+    >>> split_keys('"a, b", "c, d":width(5)')
+    ['a, b', 'c, d:width(5)']
     """
+    items = []
+    for item in parts_of(text, at):
+        found = _QUOTED.match(item)
+        rest = "" if found is None else item[found.end() :].lstrip()
+        if found is None or rest[:1] not in ("", ":"):
+            items.append(item)
+        else:
+            items.append(f"{_unquoted(found[0])}{rest}")
+    return items
+
+
+def parts_of(text: str, at: str = ";") -> list[str]:
+    """Split a text as `split_keys` does, its parts as they stand: lists, or names with a value."""
     places = [(-1, 0), *_places(text, re.escape(at)), (len(text), 0)]
     items = [text[end:start].strip() for (_, end), (start, _) in pairwise(places)]
     return [item for item in items if item]
@@ -141,24 +177,50 @@ def entry_of(text: str, sign: str = ":", *, last: bool = False) -> tuple[str, st
     if not places:
         return "", text.strip()
     start, end = places[-1 if last else 0]
-    return text[:start].strip(), text[end:].strip()
+    return _unquoted(text[:start].strip()), text[end:].strip()
 
 
 def _places(text: str, sign: str) -> list[tuple[int, int]]:
-    """Where a sign begins and ends that is not between parentheses.
+    """Where a sign begins and ends that is not between parentheses or in a quoted name.
 
-    A parenthesis without its other half, as in the name of a column, is a character like others.
+    A parenthesis without its other half, as in the name of a column, is a character like others;
+    so is a quotation mark that does not begin and end a name.
     """
     places: list[tuple[int, int]] = []
     opened: list[int] = []
-    for found in re.finditer(f"[()]|{sign}", text):
-        if found[0] == "(":
+    pattern, at = re.compile(f'["()]|{sign}'), 0
+    while found := pattern.search(text, at):
+        at = max(found.end(), at + 1)
+        if found[0] == '"':
+            at = _end_of_name(text, found.start()) or at
+        elif found[0] == "(":
             opened.append(len(places))
         elif found[0] != ")":
             places.append(found.span())
         elif opened:
             del places[opened.pop() :]
     return places
+
+
+def _end_of_name(text: str, start: int) -> int | None:
+    """Where a name ends whose quotation mark is at a place; None if none begins there."""
+    before = start - 1
+    while before >= 0 and text[before].isspace():
+        before -= 1
+    if before >= 0 and text[before] not in _SIGNS:
+        return None
+    found = _QUOTED.match(text, start)
+    if found is None:
+        return None
+    after = found.end()
+    while after < len(text) and text[after].isspace():
+        after += 1
+    return found.end() if after == len(text) or text[after] in _SIGNS else None
+
+
+def is_signed(text: str, sign: str) -> bool:
+    """Whether a sign stands in a text, outside of parentheses and quoted names."""
+    return bool(_places(text, sign))
 
 
 def entries_of(
@@ -171,4 +233,4 @@ def entries_of(
     >>> entries_of("head: REL == 1; spouse: REL == 2")
     [('head', 'REL == 1'), ('spouse', 'REL == 2')]
     """
-    return [entry_of(part, sign, last=last) for part in split_keys(text, at)]
+    return [entry_of(part, sign, last=last) for part in parts_of(text, at)]

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from unikat.errors import shown
-from unikat.language.keys import entry_of, split_keys
+from unikat.language.keys import entry_of, parts_of
 from unikat.spec.models import HOUSEHOLDS
 from unikat.spec.option import Option
 from unikat.spec.tables import FileSpec
@@ -166,7 +166,7 @@ def _roles(value: object) -> object:
     if not isinstance(value, str):
         return value
     found = {}
-    for part in split_keys(value, ";"):
+    for part in parts_of(value):
         role, rule = entry_of(part)
         if not role or not rule:
             raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from unikat.language.keys import column_of, entry_of, split_keys
+from unikat.language.keys import column_of, entry_of, parts_of, split_keys
 from unikat.spec.option import Asked, plain
 
 Code: TypeAlias = str | int | float
@@ -57,7 +57,7 @@ def split_codes(text: str) -> tuple[str, dict[str, str]]:
     ('-1', {'AGE': '999,998'})
     """
     # A code may hold a colon: only one with a blank after it follows the name of a key.
-    parts = [(part, entry_of(part, r":\s")) for part in text.split(";")]
+    parts = [(part, entry_of(part, r":\s")) for part in parts_of(text)]
     shared = ";".join(part for part, (name, codes) in parts if not (name and codes))
     return shared.strip(), {name: codes for _, (name, codes) in parts if name and codes}
 

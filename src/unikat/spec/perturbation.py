@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from unikat.errors import shown
-from unikat.language.keys import entry_of, split_keys
+from unikat.language.keys import entry_of, parts_of, split_keys
 from unikat.spec.small_files import Matrix
 
 _NUMBER = r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
@@ -48,7 +48,7 @@ def _pram(value: object) -> object:
     if not isinstance(value, str):
         return value
     found: dict[str, object] = {}
-    for part in split_keys(value, ";"):
+    for part in parts_of(value):
         # A name may hold a colon; the path of a file on Windows does: the name comes first.
         name, rule = entry_of(part, last=True)
         if not are_probabilities(rule):

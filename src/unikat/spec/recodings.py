@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unikat.errors import brief
-from unikat.language.keys import entries_of, split_keys
+from unikat.language.keys import entries_of, is_signed, parts_of, split_keys
 from unikat.spec.option import Asked
 from unikat.spec.paths import given_path, with_paths
 
@@ -54,7 +54,7 @@ def tables_of(value: object) -> object:
     """Read `age,sex; region,income`; lists stay as they are."""
     if not isinstance(value, str):
         return value
-    return [split_keys(part) for part in split_keys(value, ";")]
+    return [split_keys(part) for part in parts_of(value)]
 
 
 def shares_of(value: object) -> object:
@@ -83,7 +83,7 @@ def weights_of(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    at, sign = (",", "=") if "=" in value else (";", ":")
+    at, sign = (",", "=") if is_signed(value, "=") else (";", ":")
     pairs = dict(entries_of(value, at, sign, last=True))
     if not all(pairs):
         raise ValueError("name each key and its weight, as in 'age=2,region=0.5'")

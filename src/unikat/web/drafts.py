@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from unikat.language.keys import key_of
+from unikat.language.keys import entries_of, key_of, quoted, split_keys
 from unikat.report.text.language import DEFAULT, current
 from unikat.spec.kinds import ASSESS, KINDS, Kind
 from unikat.spec.models import AUTO, models_with
@@ -217,8 +217,14 @@ class Draft:
     @property
     def key_texts(self) -> list[str]:
         """The keys with their rules, as the option has them."""
+        return self._texts_of_keys(str)
+
+    def _texts_of_keys(self, written: Callable[[str], str]) -> list[str]:
         rules = self.groupings if self.kind.groups_keys else {}
-        return [f"{name}:{rules[name]}" if name in rules else name for name in self.keys]
+        return [
+            f"{written(name)}:{rules[name]}" if name in rules else written(name)
+            for name in self.keys
+        ]
 
     @property
     def rule_texts(self) -> list[str]:
@@ -390,7 +396,7 @@ class Draft:
         file = f"./{self.path}" if self.path.startswith("-") else self.path
         words = ["unikat", self.kind.name, file]
         if self.keys:
-            words += ["--keys", ",".join(self.key_texts)]
+            words += ["--keys", ",".join(self._texts_of_keys(quoted))]
         for name, value in self._given.items():
             one = self._fields[name]
             if one.option.positional:
@@ -400,7 +406,7 @@ class Draft:
             elif one.is_flag:
                 words.append(one.flag)
             elif one.is_files:
-                words += [one.flag, ",".join(value.splitlines())]
+                words += [one.flag, ",".join(map(quoted, value.splitlines()))]
             else:
                 for part in value.splitlines() if name == "set" else [value]:
                     words += [one.flag, part]
@@ -413,15 +419,21 @@ class Draft:
         return shlex.join([*words, "--out", out])
 
 
+def _entries(texts: Mapping[str, str]) -> str:
+    return "; ".join(f"{quoted(key)}: {text}" for key, text in texts.items())
+
+
 _KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
-    "keep": ",".join,
-    "levels": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
-    "groups": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
-    "apart": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
-    "weights_of_keys": lambda texts: ",".join(f"{key}={text}" for key, text in texts.items()),
-    "recodings": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
-    "recode": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
-    "pram": lambda texts: "; ".join(f"{key}: {text}" for key, text in texts.items()),
+    "keep": lambda texts: ",".join(map(quoted, texts)),
+    "levels": _entries,
+    "groups": _entries,
+    "apart": _entries,
+    "weights_of_keys": lambda texts: ",".join(
+        f"{quoted(key)}={text}" for key, text in texts.items()
+    ),
+    "recodings": _entries,
+    "recode": _entries,
+    "pram": _entries,
 }
 """How the command line has the options that each key has."""
 ON_RUN = {"keep", "weights_of_keys", "recodings", "recode", "pram"}
@@ -506,8 +518,20 @@ def _field_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
+        # What a list of names would be split at is quoted.
+        return ",".join(
+            quoted(text) if split_keys(text) != [text] else text for text in map(str, value)
+        )
     if isinstance(value, Mapping):
         # Missing codes by key, and rules of roles.
-        return "; ".join(f"{name}: {_field_text(part)}" for name, part in value.items())
+        return "; ".join(
+            f"{_before_value(str(name))}: {_field_text(part)}" for name, part in value.items()
+        )
     return str(value)
+
+
+def _before_value(name: str) -> str:
+    """Write a name, or several with a plus between, as it stands before a value."""
+    plain = [(name, "x")]
+    texts = (entries_of(f"{name}: x"), entries_of(f"{name}: x", last=True))
+    return name if all(found == plain for found in texts) else quoted(name)

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
-from unikat.language.keys import entries_of, split_keys
+from unikat.language.keys import entries_of, quoted, split_keys
 from unikat.spec.columns import ROLES
 from unikat.spec.kinds import PROTECT
 from unikat.spec.numeric import AS_IT_IS, METHODS, columns_named
@@ -137,13 +137,13 @@ def _posted(draft: Draft, form: Mapping[str, str]) -> Draft:
     keys += [name for name, role in told.items() if role == KEY and name not in keys]
     roles = {name: role for name, role in told.items() if role != KEY}
     entries = [
-        f"{name}: {','.join(methods)}"
+        f"{quoted(name)}: {','.join(methods)}"
         for name, methods in _methods(form).items()
         if name not in keys
     ]
     entries += filter(None, [form.get(TOGETHER, "").strip()])
     texts = {
-        "columns": "; ".join(f"{name}: {role}" for name, role in roles.items()),
+        "columns": "; ".join(f"{quoted(name)}: {role}" for name, role in roles.items()),
         "numeric": "; ".join(entries),
     }
     changed = draft.updated(texts, fields_on("columns", PROTECT))

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
-from unikat.language.keys import split_keys
+from unikat.language.keys import quoted, split_keys
 from unikat.spec.missing import split_codes
 from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
@@ -175,11 +175,13 @@ def _posted(request: Request) -> Draft:
         start: {name.removeprefix(start): form[name] for name in form if name.startswith(start)}
         for start in (KEY, GROUPING, MISSING, MARGIN)
     }
-    codes = [f"{name}: {text.strip()}" for name, text in listed[MISSING].items() if text.strip()]
+    codes = [
+        f"{quoted(name)}: {text.strip()}" for name, text in listed[MISSING].items() if text.strip()
+    ]
     form["missing_values"] = "; ".join(filter(None, [form.get("missing_values", ""), *codes]))
     form["margins"] = "\n".join(listed[MARGIN])
     parts = [form.get(f"household:{i}", "").strip() for i in (1, 2)]
-    form["household"] = ",".join(filter(None, parts))
+    form["household"] = ",".join(map(quoted, filter(None, parts)))
     draft = draft.updated(form, fields_on("keys")).with_keys(
         tuple(listed[KEY]), listed[GROUPING], form.get("rules", "")
     )

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import SpecError, UnikatError
+from unikat.language.keys import quoted
 from unikat.spec.kinds import ASSESS, PROTECT
 from unikat.web.drafts import flag_of
 from unikat.web.explorers import STATES, Explorer, Question
@@ -329,7 +330,7 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     # What was typed stays where the run was refused.
     out = state.given.get("out", "") or free
     words = ["unikat", "protect", f"{state.id}/{ASSESS.spec}" if state.id else ASSESS.spec]
-    told = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
+    told = "; ".join(f"{quoted(name)}: {rule}" for name, rule in rules.items())
     for name, text in asked_of(state, {"recode": told} if told else {}).items():
         words += [flag_of(name), text]
     words += [flag_of("assessed"), state.id or "."]
