@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import unikat
 from unikat.inference.progress import AnswerSoFar, ProgressEvent, TimeLeft, Watcher
 from unikat.jobs.progress import describe, share_done
 from unikat.jobs.schedule import Left, Part, Schedule
@@ -192,6 +196,19 @@ def test_each_stage_of_a_group_of_fits_begins_the_next_and_others_follow() -> No
     assert left == [["fit", "fit", "more"], ["fit", "more"], ["more"], [], []]
 
 
+def test_of_a_run_of_which_nothing_is_known_the_time_is_that_of_a_fit() -> None:
+    run = Run.of()
+    run.begin("a")
+    told = run.fit(1.0, 5.0)
+    assert not told.whole_run
+    assert told.seconds_left == 5.0
+    # A part that nobody foresaw takes none of those to come away.
+    run = protection()
+    run.begin("another")
+    assert run.fit(1.0, 5.0).time_left is None
+    assert len(run.schedule.parts) == 4
+
+
 def test_only_files_that_the_answer_tells_have_a_picture() -> None:
     answer = AnswerSoFar(5.0, 2.0, 9.0, 0.95)
     run = Run.of(Part(name="a", tau1_of="the protected file", **FIT), Part(name="b", **FIT))
@@ -220,3 +237,64 @@ def test_a_fit_of_a_resumed_run_has_gone_on_before() -> None:
     told = run.fit(1.0, None)
     assert told.time_left is not None
     assert told.time_left.upper >= 90.0
+
+
+SHORT: dict[str, Any] = {
+    "keys": "age,sex,place", "population_size": 900, "model": "latent-class", "chains": 2,
+    "max_sweeps": 60, "workers": 1, "progress": True,
+}  # fmt: skip
+
+
+def people(seed: int, n: int = 120) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 60, n),
+            "sex": rng.integers(0, 2, n),
+            "place": np.minimum(rng.geometric(0.4, n), 6),
+        }
+    )
+
+
+def _protect() -> None:
+    unikat.protect(people(1), target="tau1 <= 40", recodings={"age": ["width(5)"]}, **SHORT)
+
+
+def _compare() -> None:
+    how = {name: value for name, value in SHORT.items() if name != "model"}
+    unikat.compare(people(1), models="latent-class,hdp", **how)
+
+
+def _attack() -> None:
+    made = [people(2), people(3)]
+    unikat.attack(people(1), made, control=people(4), **SHORT)
+
+
+@pytest.mark.parametrize("make", [_protect, _compare, _attack])
+def test_a_run_says_its_parts_and_all_of_them_come(
+    make: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every event is one of the run, and at its end no part is left."""
+    told: list[Any] = []
+    made: list[Schedule] = []
+    after_init = Schedule.__post_init__
+
+    @contextlib.contextmanager
+    def watching(_: bool | None = None) -> Iterator[Watcher]:
+        yield Watcher(progress=told.append)
+
+    def noted(schedule: Schedule) -> None:
+        made.append(schedule)
+        after_init(schedule)
+
+    monkeypatch.setattr("unikat.jobs.from_python.watching", watching)
+    monkeypatch.setattr(Schedule, "__post_init__", noted)
+    make()
+    fits = [one for one in told if isinstance(one, ProgressEvent)]
+    assert fits
+    assert all(one.whole_run for one in fits)
+    seconds = [one.seconds for one in told]
+    assert seconds == sorted(seconds)
+    shares = [one.share for one in told if one.share is not None]
+    assert shares == sorted(shares)
+    assert made[0].parts == []

@@ -80,8 +80,10 @@ class Schedule:
 
     watcher: Watcher
     parts: list[Part]
-    """Those to come."""
+    """Those to come. Without any nothing is known of the run, and events stay those of their part.
+    """
     clock: Callable[[], float] = time.monotonic
+    _known: bool = False
     _now: Part | None = None
     _begun: float = 0.0
     """When the run began."""
@@ -98,20 +100,24 @@ class Schedule:
 
     def __post_init__(self) -> None:
         """Begin."""
-        self._begun = self.clock()
+        self._begun, self._known = self.clock(), bool(self.parts)
 
     def begin(self, name: str) -> Watcher:
-        """Begin the next part of a name, and return its watcher; others before it are done."""
+        """Begin the next part of a name, and return its watcher; others before it are done.
+
+        One that was not foreseen is not known, and those to come stay.
+        """
         now = self._now
         if now is not None and now.like and now.usual and self._seconds is not None:
             self._took.setdefault(now.like, []).append(self._seconds / now.usual)
-        while self.parts and self.parts[0].name != name:
-            del self.parts[0]
-        self._now = self.parts.pop(0) if self.parts else Part(name=name)
+        places = [place for place, one in enumerate(self.parts) if one.name == name]
+        self._now = self.parts[places[0]] if places else Part(name=name)
+        if places:
+            del self.parts[: places[0] + 1]
         self._since, self._seconds = self.clock(), None
         self._countdown.forget()
         tell = self.watcher.progress
-        if tell is None:
+        if tell is None or not self._known:
             return self.watcher
         part = self._now
         return replace(self.watcher, progress=lambda event: tell(self._told(part, event)))

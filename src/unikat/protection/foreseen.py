@@ -13,12 +13,14 @@ from unikat.models.base import AnyModel, Stream
 from unikat.protection.going_on import N_STATES
 from unikat.protection.recoding import Recoding, recodable, unchanged
 from unikat.protection.search import MOST_LOOKS
-from unikat.protection.what_if import FEW, Posterior
+from unikat.protection.what_if import Posterior
 from unikat.risk.exposure import fitted_table
 
 _SWEEPS = 3
-_STATES = 2.0 * FEW
-"""States of a look of a search, about: a few tell of most plans."""
+_STATES = 5.0
+"""Looks at a state of the file as it is that take as long as a look of a search, at most: of most
+plans few states tell, and a coarser file has fewer cells. In runs of `benchmarks/time_left.py` it
+was 1.3."""
 _FEWEST, _MOST_CLOSELY = 4, 24
 """Plans that are looked at by all states."""
 
@@ -61,7 +63,7 @@ def search_seconds(model: AnyModel, table: CellTable, seed: int) -> SearchSecond
             fresh, begun = replace(posterior), time.perf_counter()
             fresh.law(recoding, recoding.table(table), 1, of_sums=False)
             took.append(time.perf_counter() - begun)
-    except (SpecError, AttributeError, NotImplementedError):
+    except (SpecError, AttributeError, NotImplementedError, ArithmeticError, MemoryError):
         return SearchSeconds(0.0, (0.0, 0.0))
     of_state = min(took) / available_cores()
     of_look = N_STATES * of_state
