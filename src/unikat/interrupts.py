@@ -8,6 +8,7 @@ for example), `never_lost` raises it again.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import signal
@@ -98,7 +99,7 @@ def within_seconds(step: Callable[[], Result], seconds: float | None) -> Result:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        _left.append(thread.is_alive)
+        leave(thread.is_alive)
         raise TimeoutError
     if failed:
         raise failed.pop()
@@ -174,6 +175,8 @@ def _stop(thread: threading.Thread, ended: threading.Event) -> None:
     while not ended.wait(0.05) and time.monotonic() < end:
         # Each ends the query that runs now; the thread may begin another.
         for stop in tuple(_stoppers.get(thread.ident or 0, ())):
-            stop()
+            # To cancel a query of a server that hangs takes without end, too.
+            with contextlib.suppress(TimeoutError):
+                within_seconds(stop, max(end - time.monotonic(), 0.05))
     if not ended.is_set():
         leave(lambda: not ended.is_set())

@@ -28,7 +28,7 @@ from unikat.data.postgres_places import services, with_timeout
 from unikat.data.readers import open_source
 from unikat.errors import DataError, SpecError, UnikatError
 from unikat.inference.progress import Watcher
-from unikat.interrupts import patience
+from unikat.interrupts import interrupt_main_thread, patience
 from unikat.jobs.inputs import open_data
 from unikat.spec.tables import DataSpec
 
@@ -550,6 +550,30 @@ def test_a_page_waits_for_a_query_and_a_hanging_server_no_longer_than_it_says(
     finally:
         patience.reset(token)
     monkeypatch.undo()
+
+
+def test_ctrl_c_leaves_a_server_that_hangs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen: list[int] = []
+    run = postgres._Server.run
+
+    def freeze(self: postgres._Server, statement: str) -> None:
+        if "count(*)" in statement:
+            frozen.extend(server.processes())
+            for one in frozen:
+                os.kill(one, signal.SIGSTOP)
+            threading.Timer(0.5, interrupt_main_thread).start()
+        run(self, statement)
+
+    monkeypatch.setattr(postgres._Server, "run", freeze)
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            unikat.data.profile.profile(server.address("reader"), table="persons")
+        assert time.monotonic() - began < 30
+    finally:
+        for one in frozen:
+            os.kill(one, signal.SIGCONT)
+    assert frozen
 
 
 def test_what_a_type_needs_is_a_query_that_works(server: Server) -> None:

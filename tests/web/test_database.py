@@ -294,5 +294,15 @@ def test_a_run_connects_once_its_user_has_seen_to_what(
     kept = client.bench.draft(server.address())
     assert kept.keys == tuple(FRAME)
     assert kept.values.get(id) == {"table": "persons", "query": QUERY}[id]
+    # Who opens the database again sees what has changed in it, as of a file.
+    server.run("DELETE FROM persons WHERE age = 20")
+    try:
+        client.post("/database", {"address": server.address()})
+        for path in (f"/records/{id}?values=1", f"/neighbours/{id}?row=1"):
+            answer = client.ask(path)
+            assert answer.status_code == 422
+            assert "has changed since this run" in answer.text
+    finally:
+        server.run(table=("persons", pa.Table.from_pandas(FRAME)))
     client.bench.explorers.close()
     client.bench.runs.close()

@@ -42,11 +42,9 @@ from unikat.web.pages import (
 from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.template import style
 from unikat.web.security import Access, Guard
-from unikat.web.sources import NotConnectedError
+from unikat.web.sources import MOST_SECONDS, NotConnectedError
 from unikat.web.workbench import Nav, Workbench, status_of, texts, workbench_of
 
-MOST_SECONDS = 60.0
-"""For which a page waits for the server of a database."""
 MOST_FIELDS = 10_000
 """Of a form: some for each column of the file."""
 SCRIPTS = ("htmx.min.js", "htmx-sse.min.js", "workbench.js")

@@ -19,6 +19,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from unikat.errors import SpecError, why
 from unikat.files.json import parse_json
+from unikat.interrupts import patience
+from unikat.web.sources import MOST_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,6 +138,7 @@ def main(questions: IO[bytes], answers: IO[bytes]) -> None:
     """Answer what is asked, until nobody asks any more."""
     with contextlib.suppress(AttributeError, OSError):
         os.nice(NICE)
+    patience.set(MOST_SECONDS)
     while True:
         with contextlib.suppress(OSError, ValueError):
             if not select.select([questions], [], [], IDLE)[0]:

@@ -18,6 +18,8 @@ from unikat.web.folder import Folder, NotInFolderError
 if TYPE_CHECKING:
     from unikat.spec.trust import Trust
 
+MOST_SECONDS = 60.0
+"""For which a page waits for the server of a database."""
 NOT_WRITTEN = (
     "This query was not written since the workbench was started. Read it on the page File, and "
     "press Run the query there."
