@@ -233,6 +233,31 @@ def test_the_groups_are_a_file_for_the_command_line(asked: Client) -> None:
     assert asked.ask("/what-if-groups/kept?edit=region").status_code == 404
 
 
+def test_the_groups_are_saved_into_the_folder_and_the_command_names_them(
+    asked: Client, folder: Path
+) -> None:
+    at = {"levels:region": "ordered\n0-1 mine"}
+    (folder / "region-groups.csv").write_text("of somebody else")
+    (folder / "kept" / "assessment.toml").write_text(
+        'schema = "unikat.assessment/1"\n[data.levels]\njob = "isco08"\nage = "file(../a.csv)"\n'
+    )
+    before = asked.ask("/what-if/kept", params=at).text
+    assert "region: file(region-groups-2.csv)" in before
+    assert "--levels &#39;job: isco08; age: file(a.csv); region: ordered&#39;" in before
+    assert "Save the groups in the folder" in before
+    told = asked.post("/what-if-groups/kept", at)
+    assert told.status_code == 303
+    saved = (folder / "region-groups-2.csv").read_text()
+    assert saved == '0;"far; away"\n1;"far; away"\n2;2\n'
+    assert (folder / "region-groups.csv").read_text() == "of somebody else"
+    assert "/what-if/kept?" in told.headers["location"]
+    after = asked.ask("/what-if/kept", params=at).text
+    assert "region: file(region-groups-2.csv)" in after
+    assert "Save the groups in the folder" not in after
+    plain = asked.ask("/what-if/kept", params={"levels:region": "found\n0-1 mine"}).text
+    assert "--levels" not in plain
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("levels")

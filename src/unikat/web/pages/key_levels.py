@@ -6,7 +6,6 @@ The editor is that of *What if* (`web.pages.levels`); what is done goes into the
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -23,6 +22,7 @@ from unikat.spec.paths import hierarchy_file
 from unikat.web.drafts import Draft
 from unikat.web.explorers import Choice, Question
 from unikat.web.pages.check_page import edited_key
+from unikat.web.pages.group_files import write
 from unikat.web.pages.level_editor import Host
 from unikat.web.pages.levels import edited
 from unikat.web.pages.what_if_state import LEVELS, State, filled
@@ -214,28 +214,9 @@ def _kept(state: KeyState, draft: Draft, name: str) -> str:
 
 def _written(root: Path, path: str, name: str, rows: Sequence[tuple[str, str]]) -> str:
     """Write groups beside the file of data; return the path from the folder of the workbench."""
-    from unikat.files.writing import replace_file
-    from unikat.jobs.explore import groups_file
-
-    text = io.StringIO()
-    csv.writer(text, delimiter=";", lineterminator="\n").writerows(rows)
-    content = text.getvalue().encode()
-    stem = groups_file(name).removesuffix(".csv")
-    beside = PurePosixPath(path)
-    if not (root / beside).is_file():
-        # Where it is none of several files of data that are read as one.
-        beside = PurePosixPath("groups", "of")
-        (root / beside.parent).mkdir(mode=0o700, exist_ok=True)
-    for number in range(1, 1000):
-        place = beside.with_name(f"{stem}{f'-{number}' if number > 1 else ''}.csv")
-        target = root / place
-        if target.is_file() and not target.is_symlink() and target.read_bytes() == content:
-            return str(place)
-        # What somebody else, or an earlier run, has there stays as it is.
-        if not target.exists() and not target.is_symlink():
-            replace_file(target, content)
-            return str(place)
-    raise SpecError("There are too many files of groups; remove those that no run names.")
+    # Where it is none of several files of data that are read as one.
+    beside = PurePosixPath(path).parent if (root / path).is_file() else PurePosixPath("groups")
+    return str(write(root, beside, name, rows))
 
 
 def _numbers(state: State, question: Question, part: bool) -> tuple[Markup, str]:

@@ -7,13 +7,13 @@ model, and then for that of all.
 
 from __future__ import annotations
 
-import csv
-import io
 import secrets
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os.path import normpath
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,11 @@ from starlette.responses import Response
 
 from unikat.errors import SpecError, UnikatError
 from unikat.language.keys import quoted
+from unikat.language.levels import FOUND
 from unikat.spec.kinds import ASSESS, PROTECT
 from unikat.web.drafts import flag_of
 from unikat.web.explorers import STATES, Explorer, Question
-from unikat.web.folder import NotInFolderError
+from unikat.web.pages.group_files import place_of
 from unikat.web.pages.plan_parts import SHOWN, pictures_part
 from unikat.web.pages.plans import GO, candidates_part, frontier_part, searched
 from unikat.web.pages.what_if_state import (
@@ -123,7 +124,7 @@ class Numbers:
     command: str
     """The command line that does the same; empty if nothing is recoded."""
     files: Sequence[tuple[str, str]]
-    """Files of groups that it names, each with its address."""
+    """Files of groups that it names and that the folder lacks, each with its address."""
     now: Mapping[int, str]
     """Expected population uniques of each group of the key whose levels are shown."""
     brief: str
@@ -325,7 +326,13 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     if not done:
         more = {"edit": key} if key else state.chosen
         refine = state.at("what-if-numbers", state.steps, seen=str(question.stage), **more)
-    rules = {} if look is None else look["rules"]
+    files = {} if look is None else look["files"]
+    places = {
+        name: place_of(state.bench.folder.root, PurePosixPath(), name, rows)
+        for name, rows in files.items()
+    }
+    rules = {} if look is None else dict(look["rules"])
+    rules |= {name: f"file({place.path})" for name, place in places.items()}
     free = state.bench.runs.free_name(state.id.rpartition("/")[2] or "data", PROTECT)
     # What was typed stays where the run was refused.
     out = state.given.get("out", "") or free
@@ -333,8 +340,9 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     told = "; ".join(f"{quoted(name)}: {rule}" for name, rule in rules.items())
     for name, text in asked_of(state, {"recode": told} if told else {}).items():
         words += [flag_of(name), text]
+    if kinds := _kinds(state):
+        words += ["--levels", "; ".join(f"{quoted(name)}: {kind}" for name, kind in kinds.items())]
     words += [flag_of("assessed"), state.id or "."]
-    files = {} if look is None else look["files"]
     return Numbers(
         id=state.id,
         problem=problem,
@@ -349,14 +357,33 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
         out=out,
         command=shlex.join([*words, "--out", out]) if rules or state.besides else "",
         files=[
-            (rules[name][5:-1], state.at("what-if-groups", state.steps, edit=name))
-            for name in files
+            (str(place.path), state.at("what-if-groups", state.steps, edit=name))
+            for name, place in places.items()
+            if not place.is_there
         ],
         now=now if part else {},
         brief=brief,
         part=part,
         others=_others(state, question) if part and not key else Markup(""),
     )
+
+
+def _kinds(state: State) -> dict[str, str]:
+    """Kinds of levels that were chosen on the page, beside those of the run; empty if none was."""
+    from unikat.files.toml import read_toml
+    from unikat.spec.paths import with_paths
+
+    kinds = {
+        key["name"]: kind
+        for key, at in zip(state.explorer.keys, state.steps, strict=True)
+        if isinstance(at, str) and (kind := at.partition("\n")[0]) != FOUND
+    }
+    if not kinds:
+        return {}
+    # The option takes the place of what the specification says.
+    said = read_toml(state.place / ASSESS.spec).get("data", {}).get("levels", {})
+    moved = with_paths(said, lambda path: Path(normpath(Path(state.id) / path)), texts=True)
+    return {**moved, **kinds}
 
 
 def _others(state: State, question: Question) -> Markup:
@@ -397,21 +424,6 @@ def _before(state: State) -> Mapping[str, Any]:
     start = state.explorer.look("as it is", [0] * len(state.explorer.keys), "")
     state.explorer.wait(lambda: start.done, LONGEST)
     return start.answer.get("look", {}) if start.answer else {}
-
-
-def groups(request: Request) -> Response:
-    """Serve the groups of a key that were made by hand, as a hierarchy for the command line."""
-    state = State.of(request)
-    state.explorer.wait(lambda: state.explorer.state != "preparing", LONGEST)
-    name = state.given.get("edit", "")
-    look = state.whole()
-    if name not in look["files"]:
-        raise NotInFolderError("No groups of this key were made by hand.")
-    text = io.StringIO()
-    csv.writer(text, delimiter=";", lineterminator="\n").writerows(look["files"][name])
-    file = look["rules"][name][5:-1]
-    said = {"Content-Disposition": f'attachment; filename="{file}"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=said)
 
 
 def waiting(request: Request) -> Response:
