@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unikat.report.text.glossary import anchor_of, glossary
+from unikat.report.text.language import DEFAULT, catalogue
 from unikat.web.pages.template import environment
 
 PAGE = Path(__file__).parents[3] / "docs/reference/glossary.md"
@@ -29,6 +30,7 @@ def test_terms_of_the_workbench_are_in_the_glossary() -> None:
     import re
 
     sources = [made.loader.get_source(made, name)[0] for name in made.list_templates()]
-    used = {name for text in sources for name in re.findall(r'term\("([^"]+)"', text)}
+    sources += [text for text in catalogue(DEFAULT).values() if isinstance(text, str)]
+    used = {name for text in sources for name in re.findall(r"term\(['\"]([^'\"]+)", text)}
     assert used
     assert used <= set(glossary())

@@ -144,7 +144,7 @@ def test_every_code_is_said_somewhere() -> None:
         for pattern in ("*.py", "*.j2")
         for path in SOURCES.rglob(pattern)
     )
-    begins = tuple(set(re.findall(r"[\"'](\w+\.[\w.]*)\{", source)))
+    begins = tuple(set(re.findall(r"[\"'](\w+\.[\w.]*)(?:\{|\" ~)", source)))
     named = set(re.findall(r"[\"'](\w+\.[^\"']+)[\"']", source))
     for code in catalogue(DEFAULT):
         code = code.partition("@")[0]

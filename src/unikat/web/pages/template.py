@@ -15,8 +15,8 @@ from unikat.errors import on_page
 from unikat.report.pages import colours
 from unikat.report.text import language
 from unikat.report.text.glossary import anchor_of, glossary
-from unikat.report.text.numbers import counted, number, percent
-from unikat.report.text.words import marked, say
+from unikat.report.text.numbers import digits, number, percent
+from unikat.report.text.words import capital, counted, marked, say, small
 from unikat.spec.network import NETWORK
 from unikat.web.drafts import flag_of
 from unikat.web.pages.pictures import (
@@ -100,10 +100,14 @@ def environment() -> Environment:
         "reach": reach,
         "term": lambda name, words="": words or name,
         "settling": settling,
+        "small": small,
         "t": marked,
         "language": language,
         "colours": Markup(colours.style()),
+        "capital": capital,
         "counted": counted,
+        "digits": digits,
+        "noun": lambda kind: say(f"web.kinds.{kind.name}"),
         "number": number,
         "percent": percent,
         "network": NETWORK,

@@ -82,10 +82,11 @@ document.addEventListener("change", (event) => {
   const told = form && form.querySelector("[data-ticked]");
   if (told && event.target.name === "tick") {
     const ticked = [...form.querySelectorAll("[name=tick]:checked")];
-    const counts = ticked.map((one) => Number(one.dataset.records.replaceAll(",", "")));
+    const counts = ticked.map((one) => Number(one.dataset.records.replace(/[.,\s]/g, "")));
     const n = counts.reduce((sum, one) => sum + one, 0);
-    const records = Number.isNaN(n) ? "" : `, ${n.toLocaleString("en")} records`;
-    told.value = ticked.length ? `${ticked.length} levels ticked${records}` : "";
+    const written = n.toLocaleString(document.documentElement.lang);
+    const records = Number.isNaN(n) ? "" : told.dataset.with.replace("{n}", written);
+    told.value = ticked.length ? told.dataset.ticked.replace("{n}", ticked.length) + records : "";
   }
 });
 
