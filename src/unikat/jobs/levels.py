@@ -32,6 +32,7 @@ from unikat.protection.trees import Paths
 from unikat.report.facts.breakdown import sums_by_level
 from unikat.report.facts.levels import LevelsFacts
 from unikat.report.text.plan_words import key_words, kind_words
+from unikat.report.text.words import say
 from unikat.risk.estimate import RiskEstimate
 from unikat.risk.limits import smallest
 
@@ -340,6 +341,6 @@ class EditedKey:
 def recoding_words(one: KeyRecoding) -> str:
     """Say what a recoding does to a key."""
     if not one.changes:
-        return "as it is"
+        return say("web.what_if_candidates.as_it_is")
     n_groups = None if one.key is None else one.key.n_levels
     return key_words("", one.text, title=one.title, n_groups=n_groups)

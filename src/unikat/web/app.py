@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from unikat.errors import UnikatError
 from unikat.interrupts import patience
 from unikat.report.text.language import preferred, speaking
+from unikat.report.text.words import say
 from unikat.web.folder import Folder
 from unikat.web.pages import (
     certificate,
@@ -71,21 +72,19 @@ READING = (
 
 
 def make_app(
-    folder: Folder, access: Access, *, read_only: bool = False, language: str = ""
+    folder: Folder, access: Access, *, read_only: bool = False, spoken: str = ""
 ) -> tuple[Guard, Workbench]:
     """Make the application for a folder, guarded; and the workbench behind it.
 
     With `read_only` it has the addresses of `READING` alone, and shows finished runs. Pages are in
     the language that is named, chosen on a page, or asked for by the browser.
     """
-    bench = Workbench.of(folder, access.base, read_only=read_only, language=language)
+    bench = Workbench.of(folder, access.base, read_only=read_only, language=spoken)
     routes = _routes()
     if read_only:
-        routes = [
-            one
-            for one in routes
-            if one.path in READING and ("GET" in (one.methods or ()) or one.path == "/language")
-        ]
+        routes = [one for one in routes if one.path in READING and "GET" in (one.methods or ())]
+        # It is kept in memory alone: a reader sends nothing.
+        routes.append(Route("/language", language.choose))
     app = _Application(
         routes=routes,
         exception_handlers={
@@ -232,5 +231,5 @@ def _problem(request: Request, status: int, kind: str, message: str) -> Response
         # The one shape of every error, for programs.
         content = {"error": {"status": status, "kind": kind, "message": message}}
         return JSONResponse(content, status_code=status)
-    page = ProblemPage(title="That did not work", nav=Nav(here=""), message=message)
+    page = ProblemPage(title=say("web.problem.title"), nav=Nav(here=""), message=message)
     return workbench_of(request).page("problem.html.j2", page, status)

@@ -18,12 +18,13 @@ from typing import Any
 from unikat.errors import OutputError, SpecError, why
 from unikat.files.json import parse_json
 from unikat.files.writing import appended
+from unikat.report.text.words import say
 from unikat.web.runs import Run
 
 FILE = "decisions.jsonl"
 SCHEMA = "unikat.decision/1"
-WORDS = {"accepted": "Accepted", "refused": "Refused", "comment": "Comment"}
-"""What can be said, with what pages call it."""
+SAID = ("accepted", "refused", "comment")
+"""What can be said."""
 LONGEST_NAME, LONGEST_COMMENT = 200, 10_000
 MOST_BYTES = 10_000_000
 
@@ -66,7 +67,7 @@ def add(place: Path, run: Run, fields: dict[str, str]) -> None:
     """
     said, by = fields.get("decision", ""), fields.get("by", "").strip()
     comment = fields.get("comment", "").strip()
-    if said not in WORDS:
+    if said not in SAID:
         raise SpecError("Choose whether the run is accepted, refused or commented on.")
     if not 0 < len(by) <= LONGEST_NAME:
         raise SpecError(f"Say who decides, in at most {LONGEST_NAME} characters.")
@@ -114,10 +115,10 @@ def read(place: Path, run: Run) -> list[Decision]:
         entry = entry if isinstance(entry, dict) else {}
         whole = whole and entry.get("before") == before
         before = _digest(line)
-        if entry.get("decision") in WORDS:
+        if entry.get("decision") in SAID:
             found.append(
                 Decision(
-                    words=WORDS[entry["decision"]],
+                    words=say(f"web.decisions.{entry['decision']}"),
                     by=str(entry.get("by", ""))[:LONGEST_NAME],
                     account=str(entry.get("account", ""))[:LONGEST_NAME],
                     comment=str(entry.get("comment", ""))[:LONGEST_COMMENT],
@@ -137,7 +138,10 @@ def last(place: Path) -> str:
         except ValueError:
             continue
         if isinstance(entry, dict) and entry.get("decision") in ("accepted", "refused"):
-            return f"{WORDS[entry['decision']]} by {str(entry.get('by', ''))[:LONGEST_NAME]}"
+            words = say(f"web.decisions.{entry['decision']}")
+            return say(
+                "web.decisions.last", words=words, by=str(entry.get("by", ""))[:LONGEST_NAME]
+            )
     return ""
 
 

@@ -251,4 +251,7 @@ def _write(**event: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+    from unikat.report.text.language import speaking
+
+    with speaking(sys.argv[4]):
+        main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from unikat.errors import why
 from unikat.files.json import parse_json
+from unikat.report.text.language import current
 
 Choice: TypeAlias = "int | str"
 """A step of a key, or groups of its levels as `language.levels` writes them."""
@@ -78,7 +79,7 @@ class Explorer:
                 command
                 or [
                     *(sys.executable, "-P", "-m", "unikat.web.explorer"),
-                    *(str(place), str(inside), source),
+                    *(str(place), str(inside), source, current()),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -248,8 +249,8 @@ class Explorers:
 
     inside: Path
     """The folder of the workbench, in which the files of runs have to lie."""
-    _open: dict[tuple[Path, int], Explorer] = field(default_factory=dict)
-    """By the folder of the run and the time of its states, in the order of their use."""
+    _open: dict[tuple[Path, int, str], Explorer] = field(default_factory=dict)
+    """By the folder of the run, the time of its states and language, in the order of their use."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, place: Path, source: str = "") -> Explorer:
@@ -262,7 +263,7 @@ class Explorers:
         OSError
             If the run has kept no states.
         """
-        key = (place, (place / STATES).stat().st_mtime_ns)
+        key = (place, (place / STATES).stat().st_mtime_ns, current())
         with self._lock:
             found = self._open.pop(key, None)
             if found is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from unikat.report.text.language import LANGUAGES, current
+from unikat.report.text.words import say
 from unikat.spec.kinds import Kind
 from unikat.spec.models import HOUSEHOLDS, models_with
 from unikat.spec.option import Defined
@@ -137,7 +138,7 @@ def _field(one: Defined, kind: Kind, offered: Offered) -> Field:
         return Field(kind="several", choices=choices, **made)
     choices = _choices(one, kind, offered)
     if choices:
-        nothing = "choose one" if required else default or "none"
+        nothing = say("web.result.choose_one") if required else default or say("web.keys.none")
         if one.name == "model" and kind.name == "synthesize" and offered.values.get("household"):
             # It draws whole households where nothing else is said.
             nothing = HOUSEHOLDS
@@ -170,7 +171,7 @@ def _places(one: Defined, offered: Offered) -> list[tuple[str, str]]:
                 made = run.kind.records_in(offered.folder.resolve(run.id))
                 found += [(path, path) for path in (f"{run.id}/{name}" for name in made)]
             else:
-                found.append((run.id, f"{run.id} ({run.kind.noun})"))
+                found.append((run.id, f"{run.id} ({say(f'web.kinds.{run.kind.name}')})"))
     if one.option.metavar != "DIR":
         found += [(path, path) for path in offered.folder.files(one.option.endings)]
     return found

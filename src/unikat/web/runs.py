@@ -22,6 +22,7 @@ from unikat.errors import OutputError, UnikatError, brief, why
 from unikat.files.folder import MARK, refuse_links
 from unikat.files.json import parse_json
 from unikat.files.locks import held
+from unikat.report.text.words import say
 from unikat.spec.addresses import checked_address, source_digest
 from unikat.spec.kinds import ASSESS, Kind
 from unikat.web.events import FILE as EVENTS
@@ -41,17 +42,6 @@ PATIENCE = 60.0
 State: TypeAlias = Literal[
     "waiting", "running", "stopping", "elsewhere", "done", "unconverged", "unfinished", "failed"
 ]
-WORDS: dict[State, str] = {
-    "waiting": "Waiting for the run before it",
-    "running": "Running",
-    "stopping": "Stopping; what was done is being kept",
-    "elsewhere": "Going on elsewhere",
-    "done": "Done",
-    "unconverged": "Not converged",
-    "unfinished": "Interrupted",
-    "failed": "Failed",
-}
-NOTHING_KEPT = "Interrupted before anything was kept"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +64,8 @@ class Run:
     def words(self) -> str:
         """Its state."""
         if self.state == "unfinished" and self.answer is None and not self.kept:
-            return NOTHING_KEPT
-        return WORDS[self.state]
+            return say("web.states.nothing_kept")
+        return say(f"web.states.{self.state}")
 
     @property
     def begun(self) -> str:

@@ -61,7 +61,7 @@ def serve(
         check_language(language)
     with _listening(port) as listener:
         access = Access(port=listener.getsockname()[1])
-        app, bench = make_app(root, access, read_only=read_only, language=language)
+        app, bench = make_app(root, access, read_only=read_only, spoken=language)
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

@@ -9,7 +9,15 @@ import pytest
 from jinja2 import Environment, meta, nodes
 
 from unikat.web.pages.certificate import CertificatePage
-from unikat.web.pages.check_page import Checked, Counts, Grouped, Missing, Population, Suggested
+from unikat.web.pages.check_page import (
+    Checked,
+    Counts,
+    Expected,
+    Grouped,
+    Missing,
+    Population,
+    Suggested,
+)
 from unikat.web.pages.columns import ColumnsPage, Roles
 from unikat.web.pages.connect import ConnectPage
 from unikat.web.pages.file import FilePage
@@ -26,7 +34,7 @@ from unikat.web.pages.problem import ProblemPage
 from unikat.web.pages.records import NeighboursPage, Records, RecordsPage
 from unikat.web.pages.run import Progress, ProgressPage, ResultPage
 from unikat.web.pages.runs import AskedPage, BesidePage, RunsPage
-from unikat.web.pages.start import Command, Expected, Foreseen, StartPage
+from unikat.web.pages.start import Command, Foreseen, StartPage
 from unikat.web.pages.states import StatesPage
 from unikat.web.pages.template import environment
 from unikat.web.pages.what_if import Numbers, Waiting, WhatIfPage

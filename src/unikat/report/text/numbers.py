@@ -99,6 +99,17 @@ def verb(n: int, plural: str) -> str:
     return {"have": "has", "are": "is", "were": "was", "do": "does"}.get(plural, f"{plural}s")
 
 
+def to(low: str, high: str) -> str:
+    """Write a range.
+
+    Examples
+    --------
+    >>> to("0", "9")
+    '0 to 9'
+    """
+    return str(_wording("to")).format(low, high)
+
+
 def percent(share: float) -> str:
     """Write a share as a percentage with about two digits.
 

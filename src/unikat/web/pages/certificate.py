@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.report.text.words import say
 from unikat.spec.kinds import CHECK
 from unikat.web.folder import NotInFolderError
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
@@ -57,11 +58,11 @@ def show(request: Request) -> Response:
             problem, status = str(error), status_of(error)
     files = [one for one in bench.folder.files() if one != path]
     page = CertificatePage(
-        title=f"Certificate of {path.rpartition('/')[2]}",
+        title=say("web.certificate.title", name=path.rpartition("/")[2]),
         nav=Nav(here="run", path=path),
         path=path,
         certificates=[("", "none"), *((one, one) for one in known)],
-        originals=[("", "not at hand"), *((one, one) for one in files)],
+        originals=[("", say("web.certificate.not_at_hand")), *((one, one) for one in files)],
         given=given,
         verdict=verdict,
         lines=lines,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from unikat.errors import UnikatError
-from unikat.report.text.numbers import counted
+from unikat.report.text.words import say
 from unikat.spec.models import HOUSEHOLDS, SIMPLEST
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.pages.pictures import few
@@ -25,12 +25,6 @@ OF_SIZE = ("weights", "inclusion", "strata", "stratum_sizes", "relative_weights"
 """Options that tell the size of the population, likewise."""
 OF_READING = (*OF_VALUES, "missing", "zeros_conflict")
 TELL_SIZE = (*OF_SIZE, "population_size", "population_households", "margins", "registry")
-NO_SIZE = (
-    "No population size yet: an assessment needs it, on the page Keys; synthetic files, attacks "
-    "and checks do not."
-)
-SIZE_NEEDED = "It follows once the size of the population is given, below."
-LARGE = "The file is large, so it is read only when you ask what the run would do."
 MOST_SUGGESTED = 30
 
 
@@ -122,12 +116,11 @@ def grouped(bench: Workbench, draft: Draft, column: str) -> Grouped:
         found = groups(spec.data, spec.keys[0], column, held)
     except UnikatError as error:
         return Grouped(column=column, groups=None, said="", problem=str(error))
-    said = f"{counted(len(found.counts), 'group')} of {few(found.counts[0])}"
-    if len(found.counts) > 1:
-        low, high = few(min(found.counts)), few(max(found.counts))
-        said = f"{len(found.counts):,} groups; the smallest has {low}, the largest {high}"
+    low, high = few(min(found.counts)), few(max(found.counts))
+    code = "groups" if len(found.counts) > 1 else "one_group"
+    said = say(f"web.grouped.{code}", n=len(found.counts), low=low, high=high)
     if found.n_missing:
-        said += f"; {counted(found.n_missing, 'missing value')}"
+        said += say("web.grouped.missing", n=found.n_missing)
     return Grouped(column=column, groups=found, said=f"{said}.", problem="")
 
 
@@ -169,7 +162,7 @@ def expected(bench: Workbench, draft: Draft) -> Expected:
         lines = bench.expected_time(draft, spec)
     except UnikatError as error:
         return Expected(lines=(), why=str(error))
-    return Expected(lines=lines, why="" if lines else LARGE)
+    return Expected(lines=lines, why="" if lines else say("web.expected.large"))
 
 
 def population(bench: Workbench, draft: Draft) -> Population:
@@ -274,7 +267,7 @@ def understood(bench: Workbench, draft: Draft) -> tuple[str, ...]:
         except UnikatError:
             if not draft.keys or any(draft.values.get(name) for name in TELL_SIZE):
                 raise
-            return (*_read(bench, draft), NO_SIZE)
+            return (*_read(bench, draft), say("web.start.no_size"))
     # A check may take all its keys from its policy.
     return _read(bench, draft) if draft.keys else ()
 

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.language.keys import entries_of, quoted, split_keys
+from unikat.report.text.words import say
 from unikat.spec.columns import ROLES
 from unikat.spec.kinds import PROTECT
 from unikat.spec.numeric import AS_IT_IS, METHODS, columns_named
@@ -36,16 +37,6 @@ TOGETHER = "together"
 KEY = "key"
 OPTIONS = ("columns", "numeric")
 """Options that the page asks for."""
-WORDS = {
-    "top": "top-code",
-    "bottom": "bottom-code",
-    "round": "round",
-    "microaggregate": "microaggregate",
-    "noise": "add noise",
-    "swap": "swap ranks",
-    AS_IT_IS: "keep, and count it as known",
-}
-"""What the list of methods shows."""
 DESIGN = ("weights", "inclusion", "household")
 """Options of *Keys and design* that give columns their roles."""
 
@@ -177,7 +168,7 @@ def _page(
     values = {name: getattr(roles, name) for name in Roles.__dataclass_fields__}
     page = ColumnsPage(
         **values | {"problem": problem},
-        title=f"Columns of {draft.path.rpartition('/')[2]}",
+        title=say("web.columns.title", name=draft.path.rpartition("/")[2]),
         nav=Nav(here="columns", path=draft.path),
         tab=bench.opened(draft.path, "columns"),
         together="; ".join(
@@ -198,7 +189,6 @@ def _numeric(roles: Roles) -> list[tuple[str, Sequence[tuple[str, str]]]]:
 
 def _roles(bench: Workbench, draft: Draft, *, waiting: bool) -> Roles:
     from unikat.report.text.columns import reason_words
-    from unikat.report.text.words import say
 
     problem = ""
     profiles: Sequence[ColumnProfile] = ()
@@ -258,16 +248,21 @@ def _roles(bench: Workbench, draft: Draft, *, waiting: bool) -> Roles:
         path=draft.path,
         columns=columns,
         roles=[
-            *((role, "linked with any key" if role == "linked" else role) for role in ROLES),
-            *((f"linked({key})", f"linked with {key}") for key in draft.keys),
+            *((role, _called(role)) for role in ROLES),
+            *((f"linked({key})", say("web.roles.of.linked_with", key=key)) for key in draft.keys),
         ],
-        methods=list(WORDS.items()),
-        examples=[(WORDS[name], example) for name, example in METHODS.items()],
+        methods=[(name, say(f"web.roles.by.{name}")) for name in (*METHODS, AS_IT_IS)],
+        examples=[(say(f"web.roles.by.{name}"), example) for name, example in METHODS.items()],
         problem=problem,
         waiting=waiting,
         n_changed=0 if whole or seen is None else seen.n_changed,
         draft=draft,
     )
+
+
+def _called(role: str) -> str:
+    own = role in (KEY, "linked")
+    return say(f"web.roles.of.{role}" if own else f"columns.role.{role}")
 
 
 def _method(text: str) -> tuple[str, str]:
@@ -288,10 +283,10 @@ def _figures(change: NumericSeen) -> list[tuple[str, str]]:
     one, kept = change.facts, change.facts.kept
     spread = [number(value**0.5) for value in (kept.variance.before, kept.variance.after)]
     return [
-        ("Mean", f"{number(kept.mean.before)} → {number(kept.mean.after)}"),
-        ("Standard deviation", " → ".join(spread)),
-        ("Values changed", percent(one.n_changed / max(one.n_values, 1))),
-        ("Within 5% of the true value", percent(one.near_share)),
+        (say("web.roles.mean"), f"{number(kept.mean.before)} → {number(kept.mean.after)}"),
+        (say("web.roles.deviation"), " → ".join(spread)),
+        (say("web.roles.n_changed"), percent(one.n_changed / max(one.n_values, 1))),
+        (say("web.roles.near"), percent(one.near_share)),
     ]
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.report.text.words import say
 from unikat.spec.addresses import database_name
 from unikat.web.drafts import Draft, fields_on
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
@@ -21,8 +22,8 @@ N_ROWS = 8
 """Records of a preview."""
 
 
-DELIMITERS = ((",", "comma ,"), (";", "semicolon ;"), ("tab", "tab"), ("|", "bar |"))
-NAMED = {"\t": "tab"} | {sign: sign for sign, _ in DELIMITERS}
+DELIMITERS = {",": "comma", ";": "semicolon", "tab": "tab", "|": "bar"}
+NAMED = {"\t": "tab"} | {sign: sign for sign in DELIMITERS}
 ENCODINGS = (
     ("utf-8", "UTF-8"),
     ("cp1252", "Windows, Western Europe (cp1252)"),
@@ -126,8 +127,9 @@ def _choices(
     """What a file can be read as; what was found out stands first."""
 
     def listed(
-        known: Sequence[tuple[str, str]], here: str | None, otherwise: str = "found out"
+        known: Sequence[tuple[str, str]], here: str | None, otherwise: str = ""
     ) -> list[tuple[str, str]]:
+        otherwise = otherwise or say("web.file.found_out")
         words = dict(known).get(here or "", here)
         return [("", f"{otherwise}: {words}" if here else otherwise), *known]
 
@@ -135,7 +137,7 @@ def _choices(
     told = draft.reading
     tables = bench.tables_in(draft)
     chosen = {
-        what: [("", "the only one" if len(names) < 2 else "choose one")]
+        what: [("", say("web.file.only_one") if len(names) < 2 else say("web.result.choose_one"))]
         + [(name, name) for name in names]
         for what, names in [tables]
         if names
@@ -144,13 +146,23 @@ def _choices(
         return chosen
     return {
         "delimiter": listed(
-            DELIMITERS,
+            [
+                (sign, f"{say(f'web.file.{name}')} {sign if sign != name else ''}".strip())
+                for sign, name in DELIMITERS.items()
+            ],
             None if found is None or "delimiter" in told else NAMED.get(found.delimiter or ""),
         ),
         "encoding": listed(
             ENCODINGS, None if found is None or "encoding" in told else found.encoding
         ),
-        "decimal": [("", "found out"), (".", "point: 3.14"), (",", "comma: 3,14")],
+        "decimal": [
+            ("", say("web.file.found_out")),
+            (".", say("web.file.point")),
+            (",", say("web.file.decimal_comma")),
+        ],
         **chosen,
-        "format": [("", f"as its name says: {file.suffix.removeprefix('.') or 'none'}"), *FORMATS],
+        "format": [
+            ("", say("web.file.as_named", name=file.suffix.removeprefix(".") or "–")),
+            *FORMATS,
+        ],
     }

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import OutputError, UnikatError, brief
+from unikat.report.text.words import say
 from unikat.web.folder import Entry
 from unikat.web.workbench import TOWN, Nav, Workbench, status_of, workbench_of
 
@@ -123,7 +124,7 @@ def _page(
     parts = PurePosixPath(path).parts
     crumbs = [(part, "/".join(parts[: i + 1])) for i, part in enumerate(parts)]
     page = FilesPage(
-        title="Choose a file",
+        title=say("web.files.title"),
         nav=Nav(here="file"),
         root=bench.folder.root.name or str(bench.folder.root),
         crumbs=crumbs,

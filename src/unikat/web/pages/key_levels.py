@@ -18,6 +18,7 @@ from starlette.responses import Response
 from unikat.errors import SpecError, UnikatError
 from unikat.language.keys import Call
 from unikat.language.levels import FOUND
+from unikat.report.text.words import say
 from unikat.spec.paths import hierarchy_file
 from unikat.web.drafts import Draft
 from unikat.web.explorers import Choice, Question
@@ -126,8 +127,8 @@ def show(request: Request) -> Response:
     here = PurePosixPath(state.id).parent
     host = Host(
         path=PATH,
-        measure="Uniques",
-        explained="Uniques: sample uniques among the records of a level, by all keys together",
+        measure=say("web.levels.uniques"),
+        explained=say("web.levels.uniques_are"),
         numbers=_numbers,
         files=[
             file
@@ -135,7 +136,7 @@ def show(request: Request) -> Response:
             if file != state.id and PurePosixPath(file).parent in (here, PurePosixPath("."))
         ],
         back=lambda now: now.bench.pages.at("/keys", path=now.id),
-        back_to="Keys and design",
+        back_to=say("web.head.keys"),
     )
     return edited(request, state, host, nav=Nav(here="keys", path=state.id))
 
@@ -230,13 +231,13 @@ def _numbers(state: State, question: Question, part: bool) -> tuple[Markup, str]
         rows = [
             (words, number(first[name]), number(now[name]))
             for words, name in (
-                ("Sample uniques", "n_uniques"),
-                ("Smallest combination, k", "smallest"),
-                ("Combinations", "n_cells"),
+                (say("web.what_if.n_uniques"), "n_uniques"),
+                (say("web.what_if.smallest"), "smallest"),
+                (say("web.what_if.n_cells"), "n_cells"),
             )
         ]
         rule = now["rule"]
-        brief = f"{number(now['n_uniques'])} sample uniques, k {number(now['smallest'])}"
+        brief = say("web.what_if.brief", n=now["n_uniques"], k=now["smallest"])
     counts = LevelCounts(
         problem=question.problem,
         rows=rows,

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from unikat.errors import UnikatError
 from unikat.language.keys import quoted, split_keys
+from unikat.report.text.words import say
 from unikat.spec.missing import split_codes
 from unikat.spec.models import HOUSEHOLDS
 from unikat.web.drafts import Draft, fields_on
@@ -130,7 +131,9 @@ def time(request: Request) -> Response:
         return Response("", media_type="text/html")
     told = any(draft.values.get(name) for name in check_page.TELL_SIZE)
     if draft.kind.sized and not told:
-        return bench.page("expected.html.j2", Expected(lines=(), why=check_page.SIZE_NEEDED))
+        return bench.page(
+            "expected.html.j2", Expected(lines=(), why=say("web.expected.size_needed"))
+        )
     return bench.page("expected.html.j2", check_page.expected(bench, draft))
 
 
@@ -213,7 +216,7 @@ def _page(
     except UnikatError as error:
         problem, status = str(error), status_of(error)
     page = KeysPage(
-        title=f"Keys and design of {draft.path.rpartition('/')[2]}",
+        title=say("web.keys.title", name=draft.path.rpartition("/")[2]),
         nav=Nav(here="keys", path=draft.path),
         path=draft.path,
         tab=bench.opened(draft.path, "keys"),

@@ -14,7 +14,8 @@ STEPS = ("file", "keys", "columns", "run", "states")
 
 def choose(request: Request) -> Response:
     """Answer in another language from now on: load the page again."""
-    bench, form = workbench_of(request), request.state.form
+    bench = workbench_of(request)
+    form = request.query_params if bench.read_only else request.state.form
     if form.get("language") in LANGUAGES:
         bench.spoken.choose(form["language"])
     if is_part(request):

@@ -12,10 +12,11 @@ from typing import Any
 from markupsafe import Markup
 
 from unikat.language.levels import FOUND, Group, LevelGroups
+from unikat.report.text.numbers import number, to
+from unikat.report.text.words import counted, say
 from unikat.spec.level_kinds import SYSTEMS
 from unikat.web.explorers import Choice, Question
 from unikat.web.folder import NotInFolderError
-from unikat.web.pages.pictures import few
 from unikat.web.pages.what_if import risk_words
 from unikat.web.pages.what_if_state import LONGEST, State, filled, seen_in
 
@@ -23,20 +24,14 @@ MOST_EDGES = 24
 """Edges of bands that can be dragged; of more none can be told from its neighbour."""
 MOST_NAMED = 4
 """Levels of a group that are named beside it."""
-KINDS = (("nominal", "nominal: any levels can be merged"), ("ordered", "ordered: in bands"))
+KINDS = ("nominal", "ordered")
 MOST_LISTED = 200
 """Levels on a page."""
 MOST_LEAVES = 1_000
 """Levels of a tree that are shown in it; of more its branches are, and levels are searched."""
 LISTING = ("find", "sort", "at")
 """Fields that say which levels are listed."""
-SORTS = (
-    ("", "as in the file"),
-    ("few", "fewest records first"),
-    ("many", "most records first"),
-    ("risk", "most at risk first"),
-    ("name", "by name"),
-)
+SORTS = ("", "few", "many", "risk", "name")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,11 +343,12 @@ def editor_of(
     order = list(known["order"])
     starts = made.starts(order) if made.groups else []
     problem = "\n".join(filter(None, [*key.problem, question.problem]))
-    kinds = [(FOUND, f"as found: {known['kind']}" if made.kind == FOUND else "as found"), *KINDS]
-    kinds += [(name, f"hierarchy: {of}") for name, of in SYSTEMS.items()]
-    kinds += [(f"file({file})", f"hierarchy: the file {file}") for file in host.files]
+    found = say("web.levels.kinds.found", kind=known["kind"] if made.kind == FOUND else "")
+    kinds = [(FOUND, found), *((kind, say(f"web.levels.kinds.{kind}")) for kind in KINDS)]
+    kinds += [(name, say("web.levels.kinds.tree", name=of)) for name, of in SYSTEMS.items()]
+    kinds += [(f"file({file})", say("web.levels.kinds.file", file=file)) for file in host.files]
     if made.kind not in dict(kinds):
-        kinds.append((made.kind, f"hierarchy: {made.kind}"))
+        kinds.append((made.kind, say("web.levels.kinds.tree", name=made.kind)))
     steps = state.steps
     fields = state.fields([*steps], edit=key.name, undo=state.given.get("undo", ""))
     sequence = order if order else list(range(len(rows)))
@@ -374,7 +370,10 @@ def editor_of(
         rows=shown,
         listed=listed,
         branches=_tree(key, rows, in_group, counted) if listed.as_tree else [],
-        heights=[(i, title or f"height {i}") for i, title in enumerate(known["heights"], start=1)],
+        heights=[
+            (i, title or say("web.levels.height", n=i))
+            for i, title in enumerate(known["heights"], start=1)
+        ],
         edges=_edges(key, order, starts) if len(starts) <= MOST_EDGES else [],
         ticks=[key.called(code) for code in order],
         counts=[key.levels[code]["n"] for code in order],
@@ -424,7 +423,7 @@ def _listed(
         n_found=len(found),
         n_levels=len(rows),
         as_tree=as_tree,
-        sorts=SORTS,
+        sorts=[(one, say(f"web.levels.sorts.{one or 'file'}")) for one in SORTS],
         ticked=ticked,
         elsewhere=[code for code in ticked if code not in seen],
     )
@@ -434,18 +433,18 @@ def _members(key: EditedLevels, group: Group, title: str) -> str:
     """What is in a group: its branch, or its first levels; empty if its name tells them."""
     n, order = len(group.codes), list(key.known["order"])
     if title in key.known["labels"]:
-        return f"{key.known['labels'][title]}, {n} levels"
+        return f"{key.known['labels'][title]}, {counted(n, 'level')}"
     # Of a band the ends tell all.
     codes = sorted(group.codes, key=order.index) if order else list(group.codes)
     if order and n > 2:
-        return f"{key.called(codes[0])} to {key.called(codes[-1])}"
+        return to(key.called(codes[0]), key.called(codes[-1]))
     names = ", ".join(key.called(code) for code in codes[:MOST_NAMED])
-    found = names + (f" and {n - MOST_NAMED} more" if n > MOST_NAMED else "")
+    found = names + (say("web.levels.and_more", n=n - MOST_NAMED) if n > MOST_NAMED else "")
     return "" if found == title else found
 
 
 def _few(n: int) -> str:
-    return f"{n:,}" if n > 2 or not n else few(n).removesuffix(" records")
+    return number(n) if n > 2 or not n else say("web.few.short")
 
 
 def _edges(key: EditedLevels, order: Sequence[int], starts: Sequence[int]) -> list[Edge]:
@@ -455,7 +454,7 @@ def _edges(key: EditedLevels, order: Sequence[int], starts: Sequence[int]) -> li
     bands = [
         key.called(order[low])
         if high - low == 1
-        else f"{key.called(order[low])} to {key.called(order[high - 1])}"
+        else to(key.called(order[low]), key.called(order[high - 1]))
         for low, high in pairwise(ends)
     ]
     return [

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.language.levels import FOUND, LevelGroups
+from unikat.report.text.words import say
 from unikat.web.explorers import Choice, Question
 from unikat.web.pages.level_editor import (
     LISTING,
@@ -66,11 +67,11 @@ def show(request: Request) -> Response:
 
     host = Host(
         path=f"/what-if-levels/{state.id}",
-        measure="Risk",
-        explained="Risk: expected population uniques among the records of a level",
+        measure=say("web.what_if_levels.risk"),
+        explained=say("web.levels.risk_is"),
         numbers=told,
         back=lambda now: now.at("what-if", now.steps),
-        back_to=f"What if: {state.id}",
+        back_to=say("web.what_if.title", id=state.id),
     )
     return edited(request, state, host, nav=state.bench.nav(state.id))
 
@@ -116,7 +117,7 @@ def edited(request: Request, state: State, host: Host, *, nav: Nav) -> Response:
         return part
     numbers, brief = host.numbers(state, question, False)
     page = LevelsPage(
-        title=f"Levels of {key.name}",
+        title=say("web.what_if.levels_of", name=key.name),
         label=key.known["title"],
         nav=nav,
         back=host.back(state),
@@ -148,17 +149,17 @@ def _changed(key: EditedLevels, ticked: Sequence[str]) -> tuple[Choice, list[str
         return None
     if do == "undo":
         before = undo.pop() if undo else "0"
-        return (int(before) if before.isdigit() else before), undo, "The last step was undone."
+        return (int(before) if before.isdigit() else before), undo, say("web.levels.undone")
     undo = [*undo, str(key.choice)][-MOST_UNDONE:]
     if do == "split":
-        return _choice(made.split(number)), undo, "The group was split into its levels."
+        return _choice(made.split(number)), undo, say("web.levels.was_split")
     if do == "clear":
-        return _choice(LevelGroups(kind=made.kind)), undo, "All levels are as in the file."
+        return _choice(LevelGroups(kind=made.kind)), undo, say("web.levels.cleared")
     if do == "branch" and 0 <= number < len(key.branches()):
         path, below = key.branches()[number]
         new = made.merged([code for code in below if key.levels[code]["valid"]])
         called = key.known["labels"].get(path[-1], path[-1])
-        return _choice(new), undo, f"{len(below)} levels of {called} are merged."
+        return _choice(new), undo, say("web.levels.branch_merged", n=len(below), name=called)
     if do == "height" and number > 0:
         paths: dict[tuple[str, ...], list[int]] = {}
         for code, one in enumerate(key.levels):
@@ -167,7 +168,7 @@ def _changed(key: EditedLevels, ticked: Sequence[str]) -> tuple[Choice, list[str
         new = LevelGroups(kind=made.kind)
         for below in paths.values():
             new = new.merged(below)
-        return _choice(new), undo, "All levels went up the tree."
+        return _choice(new), undo, say("web.levels.went_up")
     if do == "merge" and len(set(codes)) > 1:
         order = list(key.known["order"])
         places = [order.index(code) for code in codes if code in order]
@@ -175,12 +176,12 @@ def _changed(key: EditedLevels, ticked: Sequence[str]) -> tuple[Choice, list[str
             # Bands have no gaps.
             codes = order[min(places) : max(places) + 1]
         new = made.merged(codes, given.get("name", "").strip())
-        return _choice(new), undo, f"{len(set(codes))} levels are merged."
+        return _choice(new), undo, say("web.levels.are_merged", n=len(set(codes)))
     new_choice = _adjusted(key)
     if new_choice is not None:
-        return new_choice, undo, "The groups were changed."
+        return new_choice, undo, say("web.levels.groups_changed")
     if do == "merge":
-        return key.choice, undo[:-1], "Tick two levels or more to merge them."
+        return key.choice, undo[:-1], say("web.levels.tick_two")
     return None
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from unikat.report.pages.canvas import Canvas, drawing, span, ticks
-from unikat.report.text.numbers import number
+from unikat.report.text.numbers import number, to
+from unikat.report.text.words import say
 
 _WIDTH, _HEIGHT, _GAP = 96.0, 24.0, 1.0
 _WIDE, _TALL = 240.0, 48.0
@@ -32,9 +33,10 @@ def bars(shares: Sequence[float], name: str) -> Markup:
         f'width="{max(width - _GAP, 1):.1f}" height="{max(_HEIGHT * share, 0.5):.1f}"/>'
         for i, share in enumerate(shares)
     )
+    called = escape(say("web.pictures.distribution", name=name))
     return Markup(
         f'<svg class="unikat bars" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" '
-        f'preserveAspectRatio="none"><title>Distribution of {escape(name)}</title>{drawn}</svg>'
+        f'preserveAspectRatio="none"><title>{called}</title>{drawn}</svg>'
     )
 
 
@@ -55,7 +57,7 @@ def group_bars(labels: Sequence[str], counts: Sequence[int], said: str) -> Marku
     drawn = []
     for i, (start, n) in enumerate(zip(starts, sums, strict=True)):
         first, last = labels[start], labels[min(start + together, len(labels)) - 1]
-        called = first if first == last else f"{first} to {last}"
+        called = first if first == last else to(first, last)
         share = n / max(*sums, 1)
         drawn.append(
             f'<g class="column"><title>{escape(called)}: {few(n)}</title>'
@@ -172,7 +174,7 @@ def few(n: int) -> str:
     >>> few(0), few(2), few(1200)
     ('no record', 'fewer than 3 records', '1,200 records')
     """
-    return f"{n:,} records" if n > 2 else "fewer than 3 records" if n else "no record"
+    return say("web.few.many" if n > 2 else "web.few.few" if n else "web.few.none", n=n)
 
 
 @drawing
@@ -181,8 +183,8 @@ def settling(canvas: Canvas, points: Sequence[tuple[int, float, float, float]]) 
     sweeps, *last = points[-1]
     middle, lower, upper = map(number, last)
     canvas.describe(
-        "τ1 so far, with its interval, by sweeps",
-        [f"{middle} ({lower} to {upper}) after {sweeps:,} sweeps of each chain."],
+        say("web.pictures.settling"),
+        [say("web.pictures.after", middle=middle, lower=lower, upper=upper, n=sweeps)],
     )
     canvas.x_range = (float(points[0][0]), float(max(points[-1][0], points[0][0] + 1)))
     low, high = span([[value for _, *range_ in points for value in range_]], 0.2, 0.5)
@@ -195,4 +197,4 @@ def settling(canvas: Canvas, points: Sequence[tuple[int, float, float, float]]) 
     for line, kind in ((1, "curve"), (2, "end"), (3, "end")):
         places = [(canvas.x(point[0]), canvas.y(point[line])) for point in points]
         canvas.path(places, f"chain chain-0 {kind}", "")
-    canvas.x_axis(canvas.x_ticks(5, whole=True), "sweeps of each chain")
+    canvas.x_axis(canvas.x_ticks(5, whole=True), say("web.pictures.sweeps"))

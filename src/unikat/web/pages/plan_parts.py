@@ -11,6 +11,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from unikat.report.text.words import say
 from unikat.web.pages.what_if_state import LONGEST, State, filled
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def columns_part(state: State) -> Markup:
         from unikat.report.pages.release_figures import with_columns
 
         found: ColumnsLeft = _adapter("ColumnsLeft").validate_python(question.answer)
-        words = "The file has no other column that would be copied."
+        words = say("web.what_if_columns.none")
         if found.left_over is not None:
             picture, words = with_columns(found.columns, found.left_over), ""
     part = OtherColumnsPart(problem=question.problem, picture=picture, words=words)
@@ -146,7 +147,7 @@ def _drawn(found: Pictures) -> dict[str, Any]:
     from unikat.report.pages.committee import bars
     from unikat.report.pages.figures import groups
     from unikat.report.pages.release_figures import risk_cells
-    from unikat.report.text.numbers import percent
+    from unikat.report.text.numbers import listed
     from unikat.report.text.overview import MOST_GROUPS, riskiest
 
     keys = [
@@ -154,13 +155,19 @@ def _drawn(found: Pictures) -> dict[str, Any]:
             name=one.name,
             before=bars(one.before),
             after=bars([share for _, share in one.after]),
-            words=f"{sum(share > 0 for share in one.before)} levels, "
-            f"{sum(share > 0 for _, share in one.after)} left"
-            + (f"; missing in {percent(one.missing[1])}" if one.after and one.missing[1] else ""),
+            words=say(
+                "web.what_if_pictures.levels",
+                n=sum(share > 0 for share in one.before),
+                left=sum(share > 0 for _, share in one.after),
+                missing=one.missing[1] if one.after else 0,
+            ),
         )
         for one in found.keys
     ]
-    sides = [("Before", found.before), ("Now", found.after)]
+    sides = [
+        (say("web.level_counts.before"), found.before),
+        (say("web.level_counts.now"), found.after),
+    ]
     # On one scale, so that less risk is lighter.
     most = max((one.largest for _, one in sides if one is not None), default=0.0)
     maps = [(name, risk_cells(one, most)) for name, one in sides if one is not None]
@@ -170,10 +177,11 @@ def _drawn(found: Pictures) -> dict[str, Any]:
     shown = riskiest(found.breakdowns, total, n, MOST_GROUPS) if total > 0.0 else ()
     kept, table = "", found.table
     if table is not None:
-        kept = (
-            f"Of the table of {' and '.join(table.variables)}, with each group spread over its "
-            f"levels, {percent(table.distance)} of the records stand in other cells than in the "
-            f"original; of a second sample it would be about {percent(table.distance_expected)}."
+        kept = say(
+            "web.what_if_pictures.kept",
+            names=listed(table.variables),
+            share=table.distance,
+            expected=table.distance_expected,
         )
     pair = next((one.names for one in (found.after, found.before) if one is not None), ("", ""))
     drawn = groups(shown) if shown else None

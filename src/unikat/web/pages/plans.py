@@ -12,6 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from unikat.report.text.words import say
 from unikat.web.explorers import Question
 from unikat.web.pages.what_if_state import (
     LONGEST,
@@ -104,13 +105,17 @@ def frontier(request: Request) -> Response:
 def searched(question: Question) -> str:
     """How far a search is, in words."""
     told = question.answer is not None and question.answer["kind"] == "searching"
-    return str(question.answer["text"]) if told and question.answer else "Searching"
+    return (
+        str(question.answer["text"])
+        if told and question.answer
+        else say("web.what_if_frontier.searching")
+    )
 
 
 def frontier_part(state: State, *, part: bool, now: Question | None = None) -> Markup:
     """Draw the frontier with the plan of the sliders, of which `now` is asked, and candidates."""
     from unikat.report.pages.release_figures import Point, frontier
-    from unikat.report.text.numbers import number, percent
+    from unikat.report.text.numbers import number
     from unikat.report.text.plan_words import key_words
 
     question = state.explorer.frontier()
@@ -122,11 +127,11 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
         marked = _marked(state, now)
         for one in found["points"]:
             rules = "; ".join(key_words(name, rule) for name, rule in one["rules"].items())
-            words = f"{percent(one['lost'])} lost: {rules or 'nothing is recoded'}"
+            words = say("web.what_if_frontier.loses", lost=one["lost"], rules=rules)
             tau1 = SimpleNamespace(**one["tau1"])
             value = ends(one["tau1"]) if question.done else number(tau1.mean)
             plans.append((state.named(one["steps"], {}), f"τ1 {value}, {words}"))
-            label = next((n for n, at, _ in marked if at == (one["steps"], {})), "")
+            label = next((_called(n) for n, at, _ in marked if at == (one["steps"], {})), "")
             points.append(Point(words, one["lost"], tau1, label, state.at("what-if", one["steps"])))
         steps = [one["steps"] for one in found["points"]]
         points += [point for _, at, point in marked if at[1] or at[0] not in steps]
@@ -134,14 +139,15 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
         n, listed = len(plans), {plan for plan, _ in plans}
         if chosen and chosen not in listed:
             # It stays chosen until somebody chooses another one.
-            plans.append((chosen, "the chosen plan, which another one beats"))
+            plans.append((chosen, say("web.what_if_frontier.beaten")))
         here = chosen or (sliders if sliders in listed else "")
-        every = "Every plan that no other beats" if found["every"] else "Plans that no other beats"
-        said = f"{every}: {number(n)} of {number(found['n_plans'])}."
-        if not found["every"]:
-            said += " The search stopped early, so that others may be missing."
-        if not question.done:
-            said += " By few states of the model; intervals follow."
+        said = say(
+            "web.what_if_frontier.every" if found["every"] else "web.what_if_frontier.some",
+            "" if found["every"] else "web.what_if_frontier.stopped",
+            "" if question.done else "web.what_if_frontier.by_few",
+            n=n,
+            n_plans=found["n_plans"],
+        )
     fields, at = state.fields(state.steps), state.bench.pages.at
     more = {"seen": str(question.stage), **state.chosen}
     return filled(
@@ -167,19 +173,27 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
 def _marked(state: State, now: Question | None) -> list[tuple[str, Any, Point]]:
     """The candidates and the plan of the sliders: name, where it is, and its point."""
     from unikat.report.pages.release_figures import Point
-    from unikat.report.text.numbers import percent
 
     found = []
     for name, one in [*_saved(state), (NOW, state)]:
         look = look_in(now if now is not None and name == NOW else _asked(one, name))
         if look is not None:
-            words = f"{name}: {percent(look['lost'])} lost"
+            words = say("web.what_if_frontier.lost", name=_called(name), lost=look["lost"])
             tau1 = SimpleNamespace(**look["tau1"])
             point = Point(
-                words, look["lost"], tau1, name, one.at("what-if", one.steps), beaten=True
+                words,
+                look["lost"],
+                tau1,
+                _called(name),
+                one.at("what-if", one.steps),
+                beaten=True,
             )
             found.append((name, (one.steps, one.besides), point))
     return found
+
+
+def _called(name: str) -> str:
+    return say("web.level_counts.now") if name == NOW else name
 
 
 def _saved(state: State) -> list[tuple[str, State]]:
@@ -197,7 +211,16 @@ def candidates_part(state: State, *, part: bool, now: Question | None = None) ->
     from unikat.report.text.plan_words import key_words
 
     names = [key["name"] for key in state.explorer.keys]
-    rows = ["Verdict", "τ1", "τ2", "Sample uniques", "k", "Information lost", "Also", *names]
+    rows = [
+        say("titles.verdict"),
+        "τ1",
+        "τ2",
+        say("titles.sample_uniques"),
+        "k",
+        say("web.what_if.lost"),
+        say("web.what_if_candidates.also"),
+        *names,
+    ]
     saved, columns, done = _saved(state), [], True
     for name, one in [(NOW, state), *saved] if saved else []:
         question = now if now is not None and name == NOW else _asked(one, name)
@@ -209,7 +232,9 @@ def candidates_part(state: State, *, part: bool, now: Question | None = None) ->
         if look is not None:
             rules = look["rules"]
             cells += [
-                _by_hand(one, key) or key_words("", rules[key]) if key in rules else "as it is"
+                _by_hand(one, key) or key_words("", rules[key])
+                if key in rules
+                else say("web.what_if_candidates.as_it_is")
                 for key in names
             ]
         elif question.problem:
@@ -218,7 +243,9 @@ def candidates_part(state: State, *, part: bool, now: Question | None = None) ->
             state.steps, state.besides, state.target,
         )  # fmt: skip
         at = one.at("what-if", one.steps)
-        columns.append(Column(name=name, address=at, here=here, saved=name != NOW, cells=cells))
+        columns.append(
+            Column(name=_called(name), address=at, here=here, saved=name != NOW, cells=cells)
+        )
     return filled(
         state,
         "what-if-candidates.html.j2",
@@ -242,19 +269,20 @@ def _cells(one: State, look: Mapping[str, Any]) -> list[str]:
     if look["judged"] is not None:
         said = verdict_text(Judged(**look["judged"]), one.explorer.level).title
     return [
-        said or "no target",
+        said or say("web.what_if_candidates.no_target"),
         ends(look["tau1"]),
         ends(look["tau2"]),
         number(look["n_uniques"]),
         number(look["smallest"]),
         percent(look["lost"]),
-        "; ".join(f"{name}: {text}" for name, text in one.besides.items()) or "nothing",
+        "; ".join(f"{name}: {text}" for name, text in one.besides.items())
+        or say("web.what_if_candidates.nothing"),
     ]
 
 
 def _by_hand(one: State, key: str) -> str:
     step = dict(zip((key["name"] for key in one.explorer.keys), one.steps, strict=True))[key]
-    return "grouped by hand" if isinstance(step, str) else ""
+    return say("web.what_if_candidates.by_hand") if isinstance(step, str) else ""
 
 
 def candidates(request: Request) -> Response:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from unikat.errors import OutputError, SpecError, UnikatError, why
 from unikat.language.keys import entries_of
+from unikat.report.text.words import say
 from unikat.spec.addresses import is_address
 from unikat.spec.kinds import CHECK
 from unikat.spec.policy import Answers, template, templates
@@ -20,11 +21,6 @@ from unikat.web.drafts import Draft
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
 
 Recipients = Literal["public", "researchers", "room"]
-RECIPIENTS = (
-    ("public", "anybody who asks for it"),
-    ("researchers", "researchers whom you know"),
-    ("room", "researchers in a safe room, who take out what was checked"),
-)
 KEY, SENSITIVE, NEVER = "key:", "sensitive:", "never:"
 """Beginnings of the names of fields, before the name of a column."""
 
@@ -162,11 +158,11 @@ def _page(
         if not bench.folder.place(str(folder / f"policy{n}.toml")).exists()
     )
     page = PolicyPage(
-        title="Make a policy",
+        title=say("web.policy.title"),
         nav=Nav(here="run", path=draft.path),
         path=draft.path,
-        recipients=RECIPIENTS,
-        templates=[("", "made of the answers below"), *templates().items()],
+        recipients=[(one, say(f"web.policy.to.{one}")) for one in get_args(Recipients)],
+        templates=[("", say("web.policy.of_answers")), *templates().items()],
         columns=columns,
         given=given,
         out=given.get("out") or free,

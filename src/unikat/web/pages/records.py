@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from unikat.errors import OutputError, UnikatError, why
 from unikat.files.writing import appended
+from unikat.report.text.words import say
 from unikat.web.folder import NotInFolderError
 from unikat.web.runs import Run
 from unikat.web.sources import NotConnectedError
@@ -96,7 +97,9 @@ def show(request: Request) -> Response:
         return bench.page("listed.html.j2", listed)
     run, nav = bench.runs.get(id), bench.nav(id)
     fields = {name: getattr(listed, name) for name in Records.__dataclass_fields__}
-    page = RecordsPage(title=f"Records at risk of {id}", nav=nav, run=run, **fields)
+    page = RecordsPage(
+        title=say("web.neighbours.records_at_risk_of", id=id), nav=nav, run=run, **fields
+    )
     return bench.page("records.html.j2", page, status)
 
 
@@ -132,7 +135,7 @@ def neighbours(request: Request) -> Response:
     except UnikatError as error:
         found, problem, status = None, str(error), status_of(error)
     page = NeighboursPage(
-        title=f"Neighbours of row {row:,}" if row else "Neighbours of a record",
+        title=say("web.neighbours.of_row" if row else "web.neighbours.of_a_record", row=row),
         nav=bench.nav(id),
         run=bench.runs.get(id),
         row=row,

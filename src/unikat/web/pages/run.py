@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from unikat.errors import UnikatError
 from unikat.files.json import parse_json
+from unikat.report.text.words import say
 from unikat.web import decisions
 from unikat.web.decisions import Decision
 from unikat.web.drafts import Draft
@@ -150,7 +151,7 @@ def _page(
         heard = bench.runs.listen(id)
         heard.listen()
         page = ProgressPage(
-            title=f"Run {id}",
+            title=say("web.running.title", id=id),
             nav=nav,
             run=run,
             heard=heard,
@@ -161,7 +162,7 @@ def _page(
     return bench.page(
         "result.html.j2",
         ResultPage(
-            title=f"Result {id}",
+            title=say("web.what_if.result", id=id),
             nav=nav,
             run=run,
             files=files,
@@ -171,7 +172,7 @@ def _page(
             has_records=not bench.read_only and records_of(place) is not None,
             what_if=not bench.read_only and (place / STATES).is_file(),
             decisions=decisions.read(place, run),
-            words=decisions.WORDS,
+            words={one: say(f"web.decisions.{one}") for one in decisions.SAID},
             said=said or {},
             repeat=run.kind.repeat(id),
             connection=connection(bench, id),

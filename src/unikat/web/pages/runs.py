@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.report.text.words import say
 from unikat.spec.addresses import is_address
 from unikat.web import decisions
 from unikat.web.archive import Archived
@@ -126,7 +127,7 @@ def asked(request: Request) -> Response:
     run = bench.shown(id)
     name, text = bench.runs.specification(id)
     page = AskedPage(
-        title=f"Specification of {id or 'this folder'}",
+        title=say("web.runs.specification_of", name=id or say("web.beside.this_folder")),
         nav=bench.nav(id),
         run=run,
         name=name,
@@ -146,13 +147,18 @@ def beside(request: Request) -> Response:
         without = one if one.answer is None else other
         raise NotInFolderError(f"The run in {without.id!r} has no result.")
     found = [
-        {"File": run.answer.data, "State": run.words, "Begun": run.begun} | dict(run.answer.figures)
+        {
+            say("titles.file"): run.answer.data,
+            say("web.runs.state"): run.words,
+            say("web.runs.begun"): run.begun,
+        }
+        | dict(run.answer.figures)
         for run in (one, other)
         if run.answer is not None
     ]
     specs = [dict(_asked(bench, run)) for run in (one, other)]
     page = BesidePage(
-        title="Two runs side by side",
+        title=say("web.beside.title"),
         nav=Nav(here="runs"),
         one=one,
         other=other,
@@ -172,45 +178,45 @@ def _page(
     asked = {name: text for name in ("search", "sort") if (text := (query or {}).get(name, ""))}
     runs = [run for run in bench.runs.all() if not bench.read_only or run.decidable]
     page = RunsPage(
-        title="Runs",
+        title=say("web.runs.title"),
         nav=Nav(here="runs"),
         runs=_found(runs, asked),
         n_runs=len(runs),
         decided={run.id: decisions.last(bench.folder.root / run.id) for run in runs},
         archived=bench.archive.all(),
         query=asked,
-        sorts=[(name, words) for name, (words, _) in SORTS.items()],
-        zone=datetime.now().astimezone().tzname() or "local time",
+        sorts=[(name, say(f"web.runs.sorts.{name or 'change'}")) for name in SORTS],
+        zone=datetime.now().astimezone().tzname() or say("web.runs.local_time"),
         chosen=chosen or {},
         problem=problem,
     )
     return bench.page("runs.html.j2", page, status)
 
 
-SORTS: dict[str, tuple[str, Callable[[Run], str]]] = {
-    "": ("latest change", lambda run: ""),
-    "begun": ("begun", lambda run: run.begun),
-    "folder": ("folder", lambda run: run.id.casefold()),
-    "kind": ("kind", lambda run: run.kind.noun),
-    "state": ("state", lambda run: run.words),
-    "file": ("file", lambda run: run.answer.data.casefold() if run.answer else ""),
+SORTS: dict[str, Callable[[Run], str]] = {
+    "": lambda run: "",
+    "begun": lambda run: run.begun,
+    "folder": lambda run: run.id.casefold(),
+    "kind": lambda run: say(f"web.kinds.{run.kind.name}"),
+    "state": lambda run: run.words,
+    "file": lambda run: run.answer.data.casefold() if run.answer else "",
 }
-"""Orders of the list: what it is called, and by what runs are sorted."""
+"""Orders of the list: by what runs are sorted."""
 
 
 def _found(runs: Sequence[Run], query: Mapping[str, str]) -> Sequence[Run]:
     """Select the runs that have every word that is looked for, in the order that is asked for."""
     words = query.get("search", "").casefold().split()
     found = [run for run in runs if all(word in _words_of(run) for word in words)]
-    _, key = SORTS.get(query.get("sort", ""), SORTS[""])
+    key = SORTS.get(query.get("sort", ""), SORTS[""])
     return sorted(found, key=key, reverse=query.get("sort") == "begun")
 
 
 def _words_of(run: Run) -> str:
-    said = [run.id, run.kind.noun, run.words, run.begun]
+    said = [run.id, say(f"web.kinds.{run.kind.name}"), run.words, run.begun]
     if run.answer is not None:
         said += [run.answer.data, *run.answer.models, run.answer.headline]
-        said += [f"limit {run.answer.verdict}"] if run.answer.verdict else []
+        said += [say(f"web.limit.{run.answer.verdict}")] if run.answer.verdict else []
     return " ".join(said).casefold()
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import UnikatError
+from unikat.report.text.words import say, table
 from unikat.spec.addresses import database_name, is_address
 from unikat.spec.kinds import KINDS, Kind
 from unikat.spec.models import AUTO, EXAMPLE, models_with
@@ -35,60 +36,8 @@ from unikat.web.workbench import (
     workbench_of,
 )
 
-MODELS = [
-    (name, f"{name}: several are fitted, the best gives the answer (recommended)")
-    if name == AUTO
-    else (name, name)
-    for name in models_with()
-]
-"""Names of the models of persons, with what the list shows."""
-
-
-VERBS = {
-    "assess": "Assess",
-    "compare": "Compare models on",
-    "evaluate": "Evaluate models on samples from",
-    "protect": "Protect",
-    "synthesize": "Make synthetic files from",
-    "attack": "Attack synthetic files of",
-    "verify": "Verify a protected file of",
-    "check": "Check by a policy:",
-}
-"""What the title of the page says of each kind of run."""
-INTRO = {
-    "synthesize": (
-        "A model is fitted to the file, and records are drawn from it: synthetic files with the "
-        "same columns, in which nobody's record stands. Several are made, so that who analyses "
-        "them knows how far they vary. The report shows how well they keep tables of the original.",
-        "A synthetic file can still tell about people. Attack it before it is released.",
-    ),
-    "attack": (
-        "This file is taken as the original. What an intruder learns of its people from the "
-        "synthetic files is measured, and compared with what he learns without them. Tick the "
-        "synthetic files, or the synthesis that made them; they may be of any other program.",
-    ),
-    "verify": (
-        "This file is taken as the original. The report compares a protected file with it, "
-        "whatever program made it: what was changed in each key, what was lost, and the risk "
-        "before and after.",
-    ),
-    "check": (
-        "This file is taken as the one that is to be released. The report says of each "
-        "requirement of a policy whether it is met, and a certificate names the file by its "
-        "digest. A policy is a file in the folder of the workbench.",
-    ),
-}
-"""What the page says of kinds of runs that have no template of their own."""
-TARGETS = (
-    ("tau1", "Population uniques (τ1) at most: upper end of the interval"),
-    ("tau1_estimate", "Population uniques (τ1) at most: estimate"),
-    ("tau2", "Correct matches (τ2) at most: upper end of the interval"),
-    ("tau2_estimate", "Correct matches (τ2) at most: estimate"),
-    ("r1", "Risk of the record most at risk (r1) at most, from 0 to 1"),
-    ("k", "Records of the file with the same keys at least (k-anonymity)"),
-    ("population_k", "People in the population with the same keys at least"),
-)
-"""Measures of a target that need one number, with what the list shows."""
+TARGETS = ("tau1", "tau1_estimate", "tau2", "tau2_estimate", "r1", "k", "population_k")
+"""Measures of a target that need one number."""
 MEASURE, LIMIT = "target:measure", "target:limit"
 """Fields of which a target is made."""
 CHANGED = (
@@ -243,7 +192,7 @@ def _whole(form: Mapping[str, str], kind: Kind) -> dict[str, str]:
     """Return the fields with those of the models, and of the target, made into one text each."""
     found = dict(form)
     if kind.name in ("compare", "evaluate"):
-        boxes = [name for name, _ in MODELS if form.get(MODEL + name)]
+        boxes = [name for name in models_with() if form.get(MODEL + name)]
         found["models"] = ",".join([*boxes, *filter(None, [form.get("models", "").strip()])])
     if kind.name == "evaluate" and not (found["models"] or found.get("synthesizers", "").strip()):
         # What is evaluated without a word is what an assessment does without a word.
@@ -268,7 +217,7 @@ def _target(text: str) -> dict[str, str]:
         target = Limit.of(text)
     except ValueError:
         return {"target": text}
-    if target.measure not in dict(TARGETS):
+    if target.measure not in TARGETS:
         return {"target": text}
     return {MEASURE: target.measure, LIMIT: f"{target.bound:.15g}"}
 
@@ -307,7 +256,7 @@ def _page(
 ) -> Response:
     from unikat.language.keys import split_keys
 
-    names = [name for name, _ in MODELS]
+    names = list(models_with())
     offered = Offered(
         folder=bench.folder,
         # They take time to find, and few kinds of runs ask for them.
@@ -318,19 +267,21 @@ def _page(
     own, common = fields_of(draft.kind, offered)
     asked = split_keys(draft.values.get("models", ""))
     page = StartPage(
-        title=f"{VERBS[draft.kind.name]} {PurePosixPath(draft.path).name}",
+        title=say(f"web.verbs.{draft.kind.name}", name=PurePosixPath(draft.path).name),
         nav=Nav(here="run", path=draft.path),
         path=draft.path,
         tab=bench.opened(draft.path, "run"),
         kinds=list(KINDS.values()),
         draft=draft,
-        models=MODELS,
+        models=[
+            (name, say("web.start.auto", name=name) if name == AUTO else name) for name in names
+        ],
         example=EXAMPLE,
         ticked=[name for name in asked if name in names],
         others=",".join(name for name in asked if name not in names),
-        targets=TARGETS,
+        targets=[(one, say(f"web.targets.{one}")) for one in TARGETS],
         target=_target(draft.values.get("target", "")),
-        intro=INTRO.get(draft.kind.name, ()),
+        intro=[say(code) for code in table(f"web.intro.{draft.kind.name}")],
         fields=[one for one in own if one.first],
         further=[one for one in own if not one.first],
         common=common,

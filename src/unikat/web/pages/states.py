@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import OutputError, SpecError, UnikatError, visible
+from unikat.report.text.words import say
 from unikat.web.folder import NotInFolderError
 from unikat.web.workbench import Nav, Workbench, status_of, workbench_of
 
@@ -66,7 +67,7 @@ def submit(request: Request) -> Response:
 def _page(bench: Workbench, path: str, problem: str = "", status: int = 200) -> Response:
     draft = bench.draft(path)
     page = StatesPage(
-        title=f"States of {path.rpartition('/')[2]}",
+        title=say("web.states.title", name=path.rpartition("/")[2]),
         nav=Nav(here="states", path=path),
         path=path,
         n_undone=bench.n_undone(path),

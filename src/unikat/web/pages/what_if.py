@@ -24,6 +24,7 @@ from starlette.responses import Response
 from unikat.errors import SpecError, UnikatError
 from unikat.language.keys import quoted
 from unikat.language.levels import FOUND
+from unikat.report.text.words import say, small
 from unikat.spec.kinds import ASSESS, PROTECT
 from unikat.web.drafts import flag_of
 from unikat.web.explorers import STATES, Explorer, Question
@@ -203,7 +204,7 @@ def page(
             waiting_ = _waiting(state, finding=finding)
     spec = shlex.quote(f"{id}/{ASSESS.spec}" if id else ASSESS.spec)
     context = WhatIfPage(
-        title=f"What if: {id}",
+        title=say("web.what_if.title", id=id),
         nav=bench.nav(id),
         id=id,
         run=bench.runs.get(id),
@@ -232,12 +233,17 @@ def page(
 def shares_offered(at: str) -> list[tuple[str, str]]:
     """Shares of the records with their words, that of the address among them."""
     every = SHARES if at in SHARES else (*SHARES, at)
-    return [(one, f"{one} of the records" if one else "all records") for one in every]
+    return [
+        (one, say("web.what_if.of_records" if one else "web.what_if.all_records", share=one))
+        for one in every
+    ]
 
 
 def _free_name(bench: Workbench, id: str) -> str:
     taken = {one.name for one in bench.candidates.of(id)}
-    return next(name for letter in ALPHABET if (name := f"Plan {letter}") not in taken)
+    return next(
+        name for letter in ALPHABET if (name := say("web.what_if.plan", letter=letter)) not in taken
+    )
 
 
 def numbers(request: Request) -> Response:
@@ -298,24 +304,32 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
     counted = {} if problem or answer is None else seen_in(question)
     if first and counted:
         rows = [
-            ("Sample uniques", number(first["n_uniques"]), number(counted["n_uniques"])),
-            ("Smallest combination, k", number(first["smallest"]), number(counted["smallest"])),
+            (
+                say("titles.sample_uniques"),
+                number(first["n_uniques"]),
+                number(counted["n_uniques"]),
+            ),
+            (say("web.what_if.smallest"), number(first["smallest"]), number(counted["smallest"])),
         ]
-        brief = f"{number(counted['n_uniques'])} sample uniques, k {number(counted['smallest'])}"
+        brief = say("web.what_if.brief", n=counted["n_uniques"], k=counted["smallest"])
     if first and look is not None:
-        of = "" if look["persons"] is None else " households"
+        of = look["persons"] is not None
         rows = [
-            (f"τ1, population unique{of or 's'}", ends(first["tau1"]), ends(look["tau1"])),
+            (
+                say("web.what_if.tau1_households" if of else "web.what_if.tau1"),
+                ends(first["tau1"]),
+                ends(look["tau1"]),
+            ),
             *(
-                [("Persons in them", number(first["persons"]), number(look["persons"]))]
+                [(say("web.what_if.persons"), number(first["persons"]), number(look["persons"]))]
                 if of
                 else []
             ),
-            ("τ2, expected correct matches", ends(first["tau2"]), ends(look["tau2"])),
-            ("Information lost", "0%", percent(look["lost"])),
+            (say("web.what_if.tau2"), ends(first["tau2"]), ends(look["tau2"])),
+            (say("web.what_if.lost"), percent(0.0), percent(look["lost"])),
             *rows,
         ]
-        brief = f"τ1 {ends(look['tau1'])}, {percent(look['lost'])} lost, {brief}"
+        brief = say("web.what_if.whole", tau1=ends(look["tau1"]), lost=look["lost"], brief=brief)
         picture = _drawn(first, look, state.target)
         if look["judged"] is not None:
             verdict = verdict_text(Judged(**look["judged"]), explorer.level)
@@ -399,7 +413,7 @@ def _drawn(first: Mapping[str, Any], look: Mapping[str, Any], target: str) -> Dr
     from unikat.report.pages.release_figures import Side, posteriors
 
     sides = [
-        Side(name, SimpleNamespace(**one["tau1"]), one["bins"])
+        Side(small(say(f"web.level_counts.{name}")), SimpleNamespace(**one["tau1"]), one["bins"])
         for name, one in (("before", first), ("now", look))
     ]
     return posteriors(sides, limit_of(target))

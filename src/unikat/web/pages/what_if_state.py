@@ -12,6 +12,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 
 from unikat.errors import SpecError
+from unikat.report.text.words import say
 from unikat.spec.kinds import ASSESS
 from unikat.web.explorers import STATES, Choice, Explorer, Question
 from unikat.web.folder import NotInFolderError
@@ -47,10 +48,8 @@ class Control:
     @property
     def labels(self) -> list[str]:
         """What each step does, and what it loses of the key."""
-        from unikat.report.text.numbers import percent
-
         return [
-            f"{one['words']}, {percent(one['lost'])} lost"
+            say("web.what_if.step", words=one["words"], lost=one["lost"])
             if one["rule"] and one["n_groups"]
             else str(one["words"])
             for one in self.steps
@@ -232,9 +231,9 @@ def look_in(question: Question) -> Mapping[str, Any] | None:
 
 def ends(one: Mapping[str, float]) -> str:
     """Write a number with its interval."""
-    from unikat.report.text.numbers import number
+    from unikat.report.text.numbers import number, to
 
-    return f"{number(one['mean'])} ({number(one['lower'])} to {number(one['upper'])})"
+    return f"{number(one['mean'])} ({to(number(one['lower']), number(one['upper']))})"
 
 
 def limit_of(target: str) -> str | None:
