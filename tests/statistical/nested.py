@@ -478,16 +478,25 @@ def joint_test(
         state = draw_state(rng, prior)
         return state, draw_rows(rng, prior, state)
 
-    expected = joint.drawn_once(prior, n_prior, lambda rng: functions(prior, *draw(rng)))
+    def shown(rng: np.random.Generator, rows: Array) -> Array:
+        gone = masks(rng, prior, rows, hidden)
+        return rows if gone is None else np.where(gone, -1, rows)
+
+    def drawn(rng: np.random.Generator) -> dict[str, float]:
+        state, rows = draw(rng)
+        return functions(prior, state, shown(rng, rows))
+
+    expected = joint.drawn_once((prior, hidden), n_prior, drawn)
     means: list[Array] = []
     names: dict[str, float] = {}
     for run in range(n_runs):
         state, rows = draw(rng)
         seen = []
         for time in range(1, n_steps + 1):
-            table = tabulate(prior, rows, masks(rng, prior, rows, hidden))
+            # What is hidden is of the state before the step, and would not go with the new one.
+            rows = shown(rng, rows)
             state, _ = model.step(
-                Stream(seed * 1000 + run, 0, time), state, model.prepare(table), 1
+                Stream(seed * 1000 + run, 0, time), state, model.prepare(tabulate(prior, rows)), 1
             )
             if 3 * time > n_steps and time % 3 == 0:
                 names = functions(prior, state, rows)
