@@ -1,13 +1,13 @@
 """How right the time left is that protections, comparisons and attacks tell.
 
     python benchmarks/time_left.py
-    python benchmarks/time_left.py --only compare --record
+    python benchmarks/time_left.py --only compare --times 0.4 --record
 
 Runs some of each kind on samples of the simulated town, and writes down what the progress tells
 when 10, 30, 50 and 70% of the run are over: the range of the time left, beside the true one. Also
 in how much of the time a range is told, in how much of that it holds the true time left, in how
-much its upper end does, and whether the bar ever went back. --record adds a line for each run to
-`results/time-left.jsonl`.
+much its upper end does, and whether the bar ever went back. --times takes so many times the
+records. --record adds a line for each run to `results/time-left.jsonl`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def noted(events: list[tuple[float, Any]]) -> Iterator[None]:
         from_python.watching = before
 
 
-def runs() -> Iterator[tuple[str, str, Any]]:
+def runs(times: float, only: str | None) -> Iterator[tuple[str, str, Any]]:
     """Return the runs: kind, what it is about, and a function that makes it."""
     import unikat
     from unikat.datasets import simulate_town
@@ -57,7 +57,7 @@ def runs() -> Iterator[tuple[str, str, Any]]:
     size = len(town)
 
     def sample(n: int, seed: int) -> Any:
-        return town.sample(n, random_state=seed).reset_index(drop=True)
+        return town.sample(round(times * n), random_state=seed).reset_index(drop=True)
 
     how = {"population_size": size, "progress": True}
     quick = "auto:evidence_seconds=10"
@@ -89,7 +89,8 @@ def runs() -> Iterator[tuple[str, str, Any]]:
             f"n {n:,}, {models}",
             lambda file=file, models=models: unikat.compare(file, keys=keys, models=models, **how),
         )
-    for n, model, files in ((300, "latent-class", 2), (500, None, 3)):
+    attacks = ((300, "latent-class", 2), (500, None, 3))
+    for n, model, files in attacks if only in (None, "attack") else ():
         file, control = sample(n, n + 2), sample(n, n + 3)
         made = unikat.synthesize(
             file, keys=keys, model="latent-class", datasets=files, progress=False
@@ -153,10 +154,11 @@ def main() -> None:
     """Make the runs, and print and record what they told."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=("protect", "compare", "attack"))
+    parser.add_argument("--times", type=float, default=1.0)
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
     where, rows = machine(), []
-    for kind, about, run in runs():
+    for kind, about, run in runs(asked.times, asked.only):
         if asked.only not in (None, kind):
             continue
         events: list[tuple[float, Any]] = []
@@ -165,7 +167,7 @@ def main() -> None:
         with noted(events):
             run()
         total = time.monotonic() - begun
-        found = {"run": kind, "about": about, **judged(events, total)}
+        found = {"run": kind, "about": about, "times": asked.times, **judged(events, total)}
         found["load"] = [round(load, 1), round(os.getloadavg()[0], 1)]
         rows.append(found)
         print(json.dumps(found), flush=True)
