@@ -170,3 +170,27 @@ def test_what_a_run_was_asked_fills_the_further_fields() -> None:
     values = Draft.of_run("town.csv", spec).values
     assert values["missing_values"] == "age: NA,-1; sex: 9"
     assert (values["relatives"], values["roles"]) == ("head.age", "head: rel == 1")
+
+
+def test_forms_of_dates_are_listed_with_what_they_read(client: Client, folder: Path) -> None:
+    days = [f"0{i % 9 + 1}/0{i % 7 + 1}/{1950 + i % 40},{i % 3}\n" for i in range(120)]
+    (folder / "births.csv").write_text("birth,sex\n" + "".join(days) + "99/99/9999,1\n")
+    form = {"path": "births.csv", "column": "birth", "missing:birth": "99/99/9999"}
+    page = client.ask("/keys?path=births.csv").text
+    for wanted in ("<option>DD/MM/YYYY</option>", "<option>MM/DD/YYYY</option>"):
+        assert wanted in page
+    assert 'name="dates:sex"' not in page
+    by_year = form | {"key:birth": "on", "key:sex": "on", "grouping:birth": "year"}
+    # What may be two days is not guessed: both readings stand there, and the option.
+    part = posted(client, "/keys/groups", **by_year)
+    for wanted in ("--dates", "01/01/1950 is 1950-01-01", "02/02/1951 is 1951-02-02"):
+        assert wanted in part
+    assert "All values fit" in part
+    chosen = by_year | {"dates:birth": "DD/MM/YYYY"}
+    assert "40 groups;" in posted(client, "/keys/groups", **chosen)
+    client.post("/keys/keep", chosen)
+    page = client.ask("/keys?path=births.csv").text
+    assert "<option selected>DD/MM/YYYY</option>" in page
+    # The wrong form says how many values do not fit.
+    wrong = posted(client, "/keys/groups", **chosen | {"dates:birth": "YYYY-MM-DD"})
+    assert "120 values do not fit" in wrong

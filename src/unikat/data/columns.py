@@ -191,7 +191,7 @@ class Column:
         """SQL of the day that a clean value says; texts and numbers need a form."""
         if self.kind == "date":
             return clean
-        text = clean if self.kind == "text" else digits_sql(clean)
+        text = digits_sql(clean)
         self.form = settle_form(self.connection, text, self.form, self.where, self.spec.name)
         if self.period is not None:
             check_period(self.period, self.form, self.where)

@@ -43,6 +43,11 @@ _DIGITS = "([0-9]{1,2})"
 _TIME = r"(?:(?:[Tt]|\s+)[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:\s*[AaPp][Mm])?)?"
 """A time of day, which no period needs."""
 _ZONE = r":[0-9]{2}(?:[.,][0-9]+)?\s*(?:[Zz]|[+-][0-9]{2}:?(?:[0-9]{2})?|UTC|GMT|CES?T)\s*$"
+LIKE_DATE = (
+    r"^\s*(?:[0-9]{1,4}[./\s-]+(?:[0-9]{1,2}|\pL{3,})\b|[0-9]{1,4}\pL{3,}|\pL{3,9}\.?[\s-][0-9]"
+    r"|[0-9]{8}\s*$|[0-9]{4}-?Q[1-4])"
+)
+"""How nearly all values of a column of dates begin; forms are looked for in such a column."""
 _SEEN = 300
 """Values by which forms that hardly any has are left out before all are counted."""
 _LAST = 2099
@@ -141,10 +146,13 @@ def period_sql(day: str, period: Period) -> str:
     return f"floor(year({day}) / {period.n})::BIGINT"
 
 
-def digits_sql(number: str) -> str:
-    """SQL of a whole number as the text of a date: 3111987 is 03111987."""
-    text = f"({number})::BIGINT::VARCHAR"
-    return f"CASE WHEN length({text}) IN (5, 7) THEN '0' || {text} ELSE {text} END"
+def digits_sql(value: str) -> str:
+    """SQL of a whole number as the text of a date: 3111987 is 03111987; texts stay."""
+    text = f"regexp_replace(({value})::VARCHAR, '^([0-9]+)[.]0+$', '\\1')"
+    return (
+        f"CASE WHEN regexp_full_match({text}, '[0-9]{{5}}|[0-9]{{7}}') THEN '0' || {text} "
+        f"ELSE {text} END"
+    )
 
 
 def readings(connection: duckdb.DuckDBPyConnection, text: str) -> Readings:
@@ -158,12 +166,18 @@ def readings(connection: duckdb.DuckDBPyConnection, text: str) -> Readings:
         SQL of the text, NULL where missing.
     """
     values = f"(SELECT {text} AS v, count(*) AS n FROM source GROUP BY v HAVING v IS NOT NULL)"
-    seen = f"(SELECT v, 1 AS n FROM {values} ORDER BY n DESC, hash(v), v LIMIT {_SEEN})"
-    n_seen, of_seen = _counted(connection, seen, KNOWN)
-    likely = [form for form, n in zip(KNOWN, of_seen, strict=True) if 2 * n >= n_seen > 0]
+    seen = f"(SELECT v FROM {values} ORDER BY n DESC, hash(v), v LIMIT {_SEEN})"
+    likely = forms_of(connection, seen)
     n_values, counts = _counted(connection, values, likely)
     found = [Reading(form, n) for form, n in zip(likely, counts, strict=True) if n]
     return Readings(n_values, tuple(sorted(found, key=lambda one: -one.n)))
+
+
+def forms_of(connection: duckdb.DuckDBPyConnection, values: str) -> tuple[DateForm, ...]:
+    """Return the forms that most of some values v have, of a relation in SQL."""
+    values = f"(SELECT v, 1 AS n FROM {values} WHERE v IS NOT NULL)"
+    n_values, counts = _counted(connection, values, KNOWN)
+    return tuple(form for form, n in zip(KNOWN, counts, strict=True) if 2 * n >= n_values > 0)
 
 
 def _counted(

@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from unikat.data.engine import DEFAULT_MEMORY, literals
+from unikat.data.dates import LIKE_DATE, forms_of
+from unikat.data.engine import DEFAULT_MEMORY, literals, quoted
 from unikat.data.names import NoSuchTableError
 from unikat.data.readers import open_source
 from unikat.data.sources import Declared, Source
 from unikat.data.text_files import TextSource
 from unikat.errors import DataError, UnikatError
 from unikat.interrupts import interruptible
+from unikat.language.dates import DateForm
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,6 +38,8 @@ N_BINS = 24
 _PARTS = ("sheet", "table", "query")
 """Options that say which part of a file is read."""
 _RULES = ("width(5)", "width(10)", "quantile(5)", "quantile(10)")
+_FIRST_ROWS = 300
+"""Rows by which a column of texts is taken for one of dates."""
 MOST_COLUMNS = 2_000
 """Columns that are looked at."""
 
@@ -63,12 +67,14 @@ class ColumnProfile:
     """Label of the column itself in a statistical file."""
     has_numbers: bool = False
     """Whether some of its values are numbers, so that all may be once missing codes are named."""
+    forms: tuple[DateForm, ...] = ()
+    """Forms of dates that most of its first values have, where it is no column of dates."""
 
     @property
     def rules(self) -> tuple[str, ...]:
         """Examples of rules that can group its values; empty if none can."""
-        if self.kind == "dates":
-            return ("quantile(10)",)
+        if self.kind == "dates" or self.forms:
+            return ("year", "years(5)", "quarter", "month", "quantile(10)")
         return _RULES if self.has_numbers and self.kind in ("numbers", "text") else ()
 
 
@@ -229,12 +235,34 @@ def _columns(
         raise DataError(f"{opened.name} has no records, only names of columns.")
     counted = [_Counted(*row[1 + 5 * j : 6 + 5 * j]) for j in range(len(parts))]
     pictures = _pictures(connection, source, counted)
+    forms = _forms(connection, source, parts)
     return n_records, tuple(
-        _profiled(name, part, found, said, picture, n_records)
-        for name, part, found, said, picture in zip(
-            names, parts, counted, declared, pictures, strict=True
+        _profiled(name, part, found, said, picture, n_records, forms.get(j, ()))
+        for j, (name, part, found, said, picture) in enumerate(
+            zip(names, parts, counted, declared, pictures, strict=True)
         )
     )
+
+
+def _forms(
+    connection: duckdb.DuckDBPyConnection, source: str, parts: Sequence[_Sql]
+) -> dict[int, tuple[DateForm, ...]]:
+    """Find columns of texts and numbers whose first values look like dates, and their forms."""
+    texts = [j for j, part in enumerate(parts) if part.kind in ("numbers", "text")]
+    if not texts:
+        return {}
+    first = f"(SELECT * FROM {source} LIMIT {_FIRST_ROWS})"
+    asked = ", ".join(
+        f"count(t{j}) < 2 * count(*) FILTER (regexp_matches(t{j}, {quoted(LIKE_DATE)}))"
+        for j in texts
+    )
+    row = connection.execute(f"SELECT {asked} FROM {first}").fetchone() or ()
+    found = {}
+    for j in (j for j, likely in zip(texts, row, strict=True) if likely):
+        forms = forms_of(connection, f"(SELECT t{j} AS v FROM {first})")
+        if forms:
+            found[j] = forms
+    return found
 
 
 @dataclass(frozen=True)
@@ -288,6 +316,7 @@ def _profiled(
     declared: Declared,
     picture: dict[Any, int] | None,
     n_records: int,
+    forms: tuple[DateForm, ...],
 ) -> ColumnProfile:
     kind: Kind = "numbers" if part.kind == "text" and found.all_numbers else part.kind
     levels: list[str] = []
@@ -316,6 +345,7 @@ def _profiled(
         n_labels=len(declared.labels),
         title=declared.title,
         has_numbers=found.n_numbers > 0,
+        forms=forms,
     )
 
 

@@ -11,12 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from unikat.data import CellTable, Design, read
+from unikat.data.dates import day_sql, digits_sql
+from unikat.data.engine import quoted
 from unikat.data.held import Held
 from unikat.data.keys import MISSING
 from unikat.data.sampling import make_sampling
 from unikat.errors import SpecError
 from unikat.interrupts import interruptible
+from unikat.language.dates import DateForm
+from unikat.spec.missing import missing_codes_of
 from unikat.spec.tables import DataSpec, DesignSpec
+
+_FIRST_VALUES = 3
+"""Values whose days are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +67,58 @@ def groups(data: DataSpec, key: str, column: str, held: Held) -> Groups:
         counts[code] = count
     n_missing = 0 if only.missing_level is None else counts.pop()
     return Groups(labels=only.labels[: len(counts)], counts=tuple(counts), n_missing=n_missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatesRead:
+    """What a form reads of a column."""
+
+    form: str
+    n_other: int
+    """Values that have another form."""
+    first: tuple[tuple[str, str], ...]
+    """The first different values, and the days that they are, or none."""
+
+
+@interruptible
+def dates_read(
+    data: DataSpec, column: str, forms: Sequence[DateForm], held: Held
+) -> tuple[DatesRead, ...]:
+    """Tell what each of some forms reads of a column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from unikat.data.held import hold
+    >>> held = hold(pd.DataFrame({"BIRTH": ["03/11/1987", "13/04/2001"]}), ["BIRTH"])
+    >>> forms = [DateForm.of("DD/MM/YYYY"), DateForm.of("MM/DD/YYYY")]
+    >>> [(one.form, one.n_other) for one in dates_read(DataSpec(), "BIRTH", forms, held)]
+    [('DD/MM/YYYY', 0), ('MM/DD/YYYY', 1)]
+    """
+    codes = ", ".join(quoted(str(code)) for code in missing_codes_of(data.missing_values, column))
+    with held.session([column]) as connection:
+        known = "nullif(c0::VARCHAR, '')"
+        if codes:
+            known = f"CASE WHEN {known} NOT IN ({codes}) THEN {known} END"
+        rows = f"(SELECT {digits_sql(known)} AS v, row_number() OVER () AS row FROM source)"
+        days = ", ".join(day_sql("v", form) for form in forms)
+        counted = connection.execute(
+            "SELECT "
+            + ", ".join(f"count(v) - count({day_sql('v', form)})" for form in forms)
+            + f" FROM {rows}"
+        ).fetchall()[0]
+        first = connection.execute(
+            f"SELECT v, {days} FROM (SELECT v, min(row) AS row FROM {rows} "
+            f"WHERE v IS NOT NULL GROUP BY v ORDER BY row LIMIT {_FIRST_VALUES})"
+        ).fetchall()
+    return tuple(
+        DatesRead(
+            form=str(form),
+            n_other=int(n_other),
+            first=tuple((row[0], "" if row[1 + j] is None else str(row[1 + j])) for row in first),
+        )
+        for j, (form, n_other) in enumerate(zip(forms, counted, strict=True))
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

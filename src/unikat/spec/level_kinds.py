@@ -205,6 +205,7 @@ Dates = Annotated[
         f"DD.MM.YY to 2026'. A form is {FORMS_OF_DATES}.",
         "the only form that all values have",
         accepts="str | Mapping[str, str]",
+        form="key",
     ),
 ]
 """Form of the dates, by key."""

@@ -183,6 +183,12 @@ class Draft:
         grouped = {name: rule.strip() for name, rule in groupings.items() if rule.strip()}
         return replace(self, keys=tuple(keys), groupings=grouped, rules=rules, notes=())
 
+    def with_dates(self, fields: Mapping[str, str]) -> Draft:
+        """Return the draft with the forms of dates, by column; empty: as they are found."""
+        told = {name: form.strip() for name, form in fields.items() if form.strip()}
+        others = {name: texts for name, texts in self.of_keys.items() if name != "dates"}
+        return replace(self, of_keys=others | ({"dates": told} if told else {}))
+
     def with_key_options(self, fields: Mapping[str, str]) -> Draft:
         """Return the draft with the fields of each key, which are named `option:key`.
 
@@ -210,7 +216,9 @@ class Draft:
         pages = ("file", "keys", "columns")
         names = {name for page in pages for name in fields_on(page, self.kind)}
         values = sorted((name, text) for name, text in self.values.items() if name in names)
-        kinds = [sorted(self.of_keys.get(name, {}).items()) for name in ("levels", "groups")]
+        kinds = [
+            sorted(self.of_keys.get(name, {}).items()) for name in ("levels", "groups", "dates")
+        ]
         told = repr((self.keys, sorted(self.groupings.items()), self.rules, values, kinds))
         return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -427,6 +435,7 @@ _KEY_TEXTS: dict[str, Callable[[Mapping[str, str]], str]] = {
     "keep": lambda texts: ",".join(map(quoted, texts)),
     "levels": _entries,
     "groups": _entries,
+    "dates": _entries,
     "apart": _entries,
     "weights_of_keys": lambda texts: ",".join(
         f"{quoted(key)}={text}" for key, text in texts.items()

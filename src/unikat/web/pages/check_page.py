@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from unikat.errors import UnikatError
@@ -14,8 +15,9 @@ from unikat.web.pages.pictures import few
 from unikat.web.workbench import Workbench, status_of
 
 if TYPE_CHECKING:
-    from unikat.jobs.form_preview import Groups, KeyCounts, Told
+    from unikat.jobs.form_preview import DatesRead, Groups, KeyCounts, Told
     from unikat.jobs.levels import EditedKey
+    from unikat.language.dates import DateForm
     from unikat.spec.assessment import AssessmentSpec
     from unikat.zeros import Suggestion
 
@@ -38,6 +40,8 @@ class Grouped:
     said: str
     """Them in words."""
     problem: str
+    dates: Sequence[DatesRead] = ()
+    """What the forms read that the column may have, if its texts may be dates."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,19 +113,47 @@ def grouped(bench: Workbench, draft: Draft, column: str) -> Grouped:
 
     if not draft.groupings.get(column):
         return Grouped(column=column, groups=None, said="", problem="")
+    dates: Sequence[DatesRead] = ()
     try:
+        dates = _dates_read(bench, draft, column)
         # What else the form holds may still be wrong.
         spec = _spec(bench, _part(draft, OF_VALUES, keys=(column,)))
         held = bench.columns(draft, [column])
         found = groups(spec.data, spec.keys[0], column, held)
     except UnikatError as error:
-        return Grouped(column=column, groups=None, said="", problem=str(error))
+        return Grouped(column=column, groups=None, said="", problem=str(error), dates=dates)
     low, high = few(min(found.counts)), few(max(found.counts))
     code = "groups" if len(found.counts) > 1 else "one_group"
     said = say(f"web.grouped.{code}", n=len(found.counts), low=low, high=high)
     if found.n_missing:
         said += say("web.grouped.missing", n=found.n_missing)
-    return Grouped(column=column, groups=found, said=f"{said}.", problem="")
+    return Grouped(column=column, groups=found, said=f"{said}.", problem="", dates=dates)
+
+
+def form_texts(forms: Sequence[DateForm]) -> list[str]:
+    """Write forms to choose from; years of two digits end with this year."""
+    last = date.today().year
+    return [str(one._replace(last=last) if one.has_short_year else one) for one in forms]
+
+
+def _dates_read(bench: Workbench, draft: Draft, column: str) -> Sequence[DatesRead]:
+    """What each form reads that a column of texts may have, and the one that was chosen."""
+    from unikat.jobs.form_preview import dates_read
+    from unikat.language.dates import DateForm
+
+    known = next(one.forms for one in bench.profile(draft).columns if one.name == column)
+    told = draft.of_keys.get("dates", {}).get(column)
+    if not known and not told:
+        return ()
+    plain = replace(draft, groupings={}, of_keys={})
+    spec = _spec(bench, _part(plain, OF_VALUES, keys=(column,)))
+    asked = dict.fromkeys([*([told] if told else ()), *form_texts(known)])
+    try:
+        forms = [DateForm.of(form) for form in asked]
+    except ValueError:
+        # The specification says so.
+        return ()
+    return dates_read(spec.data, column, forms, bench.columns(draft, [column]))
 
 
 def missing(bench: Workbench, draft: Draft, column: str) -> Missing:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.errors import SpecError, UnikatError
+from unikat.language.dates import UNITS
 from unikat.language.keys import Call
 from unikat.language.levels import FOUND
 from unikat.report.text.words import say
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 TREES = (".csv", ".tsv", ".txt")
 """Endings of files that may hold a tree."""
-RULES = ("width", "cut", "quantile")
+RULES = ("width", "cut", "quantile", "years", *UNITS)
 """Rules that a key can have in an assessment, too."""
 PATH = "/levels"
 

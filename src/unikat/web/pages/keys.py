@@ -22,7 +22,7 @@ from unikat.web.workbench import Nav, Tab, Workbench, is_part, status_of, workbe
 if TYPE_CHECKING:
     from unikat.data.profile import ColumnProfile
 
-KEY, GROUPING, MISSING, MARGIN = "key:", "grouping:", "missing:", "margin:"
+KEY, GROUPING, MISSING, MARGIN, DATES = "key:", "grouping:", "missing:", "margin:", "dates:"
 """Beginnings of the names of fields, before the name of a column or file."""
 CODEBOOKS = (".json", ".toml")
 OTHER_TAB = (
@@ -59,6 +59,8 @@ class KeysPage:
     """Files that may be codebooks."""
     problem: str
     """What is wrong with the form; empty if nothing is known to be."""
+    forms: Mapping[str, Sequence[str]]
+    """Forms to choose from, of columns whose texts or numbers may be dates."""
     grouped: Mapping[str, Grouped]
     """Groups of keys by column, of those that were asked for."""
     counts: Counts | None
@@ -176,7 +178,7 @@ def _posted(request: Request) -> Draft:
     draft = bench.draft(form.get("path", ""))
     listed = {
         start: {name.removeprefix(start): form[name] for name in form if name.startswith(start)}
-        for start in (KEY, GROUPING, MISSING, MARGIN)
+        for start in (KEY, GROUPING, MISSING, MARGIN, DATES)
     }
     codes = [
         f"{quoted(name)}: {text.strip()}" for name, text in listed[MISSING].items() if text.strip()
@@ -188,6 +190,7 @@ def _posted(request: Request) -> Draft:
     draft = draft.updated(form, fields_on("keys")).with_keys(
         tuple(listed[KEY]), listed[GROUPING], form.get("rules", "")
     )
+    draft = draft.with_dates(listed[DATES])
     values = dict(draft.values)
     if form.get("unit") == HOUSEHOLDS:
         values["model"] = HOUSEHOLDS
@@ -227,6 +230,7 @@ def _page(
         files=[path for path in bench.folder.files() if path != draft.path],
         codebooks=bench.folder.files(CODEBOOKS),
         problem=problem,
+        forms={one.name: check_page.form_texts(one.forms) for one in columns if one.forms},
         grouped=grouped or {},
         counts=counts,
         population=population,
