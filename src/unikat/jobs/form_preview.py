@@ -77,7 +77,7 @@ class DatesRead:
     n_other: int
     """Values that have another form."""
     first: tuple[tuple[str, str], ...]
-    """The first different values, and the days that they are, or none."""
+    """Values, of those first that forms read as different days, and their days; empty: none."""
 
 
 @interruptible
@@ -108,8 +108,10 @@ def dates_read(
             + f" FROM {rows}"
         ).fetchall()[0]
         first = connection.execute(
-            f"SELECT v, {days} FROM (SELECT v, min(row) AS row FROM {rows} "
-            f"WHERE v IS NOT NULL GROUP BY v ORDER BY row LIMIT {_FIRST_VALUES})"
+            f"SELECT v, {days} FROM (SELECT v, min(row) AS row FROM {rows} WHERE v IS NOT NULL "
+            # Those that the forms read as different days come first.
+            f"GROUP BY v ORDER BY len(list_distinct([{days}])) < 2, row LIMIT {_FIRST_VALUES}) "
+            "ORDER BY row"
         ).fetchall()
     return tuple(
         DatesRead(
