@@ -17,8 +17,9 @@ from jobs.test_kept import PERSONS, file_of
 from unikat.errors import SpecError, UnikatError
 from unikat.jobs import job
 from unikat.jobs.explore import Exploration
-from unikat.jobs.looks import Points
+from unikat.jobs.looks import Points, Range
 from unikat.protection.subsample import Shares
+from unikat.report.facts.households import households_result
 from unikat.risk.limits import judge
 from unikat.spec.trust import Trust
 
@@ -69,14 +70,31 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     assert protected.summary.by_plan == cheapest.judged.value
     early: list[Points] = []
     frontier = found.frontier(early=early.append)
-    points = frontier.points
     assert frontier.every
     assert early[0].n_plans == frontier.n_plans == math.prod(len(one.steps) for one in found.keys)
-    assert points[0].rules == {}
-    assert points[-1].tau1.mean < points[0].tau1.mean
-    assert [one.lost for one in points] == sorted(one.lost for one in points)
-    for point in points[:: len(points) // 4]:
-        assert found.look(point.steps).tau1 == point.tau1
+    of_kind = {
+        kind: [one for one in frontier.points if one.kind == kind]
+        for kind in ("recode", "sample", "suppress")
+    }
+    assert sum(map(len, of_kind.values())) == len(frontier.points)
+    for points in of_kind.values():
+        # Each of them loses more than the one before it, for less risk.
+        assert len(points) > 1
+        assert [one.lost for one in points] == sorted(one.lost for one in points)
+        risks = [one.tau1.mean for one in points]
+        assert risks == sorted(risks, reverse=True)
+        # Their numbers are those of the page once the sliders and fields stand there.
+        for point in points[:: max(len(points) // 2, 1)]:
+            there = found.look(point.steps, besides=point.besides)
+            assert (there.tau1, there.rules) == (point.tau1, point.rules)
+            assert there.lost == pytest.approx(point.lost, abs=1e-12)
+    assert of_kind["recode"][0].rules == {}
+    assert {tuple(one.besides) for one in frontier.points} == {(), ("subsample",), ("suppress",)}
+    assert frontier.n_others == early[-1].n_others >= len(of_kind["sample"] + of_kind["suppress"])
+    for one in frontier.points:
+        others = [other for other in frontier.points if other.kind != one.kind]
+        beaten = any(o.lost < one.lost and o.tau1.mean <= one.tau1.mean for o in others)
+        assert one.beaten == beaten
     assert json.loads(json.dumps(asdict(look)))["rules"] == look.rules
     with pytest.raises(SpecError, match="All keys are left out"):
         found.look([len(one.steps) - 1 for one in found.keys])
@@ -125,8 +143,17 @@ def test_households_are_explored_as_what_if_does(homes: Path) -> None:
     frame = pd.read_csv(homes.parent / "homes.csv")
     sizes = frame.groupby("hid").size().to_numpy()
     r1 = np.nan_to_num(whatif.records.r1)[whatif.table.record_cell]
-    assert look.persons == pytest.approx(float((sizes * r1).sum()))
-    assert look.persons < found.look((0, 0, 0)).persons
+    assert look.persons is not None
+    assert look.persons.mean == pytest.approx(float((sizes * r1).sum()))
+    assert look.persons.lower < look.persons.mean < look.persons.upper
+    # What the run itself says of the file as it is, size by size.
+    as_it_is = unikat.load(homes, trust_spec=True).what_if({})
+    told = households_result(as_it_is, None)
+    assert told is not None
+    persons = found.look((0, 0, 0)).persons
+    assert persons == Range.of(as_it_is.persons)
+    assert persons.mean == pytest.approx(sum(one.size * one.tau1 for one in told.by_size))
+    assert look.persons.mean < persons.mean
     # Of keys of members persons are counted, and the risk of the homes in which a level occurs.
     before = found.look((0, 0, 0), key="sex")
     risk = dict(zip(frame["hid"].unique(), _r1_of(found), strict=True))
@@ -144,6 +171,7 @@ def test_households_are_explored_as_what_if_does(homes: Path) -> None:
     # Without keys of the members households are records.
     alone = found.look((0, len(found.keys[1].steps) - 1, 1), key="tenure")
     assert alone.persons is not None
+    assert alone.persons.lower <= alone.persons.upper
     assert alone.groups is not None
     with pytest.raises(SpecError, match="recodings alone"):
         found.look(steps, besides={"subsample": "50%"})

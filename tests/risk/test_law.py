@@ -15,7 +15,7 @@ from unikat.risk import law as laws
 from unikat.risk import predictive
 from unikat.risk.exposure import EqualChances
 from unikat.risk.law import Moments, Others, State, others, smallest_at_least
-from unikat.risk.predictive import Law, poisson_binomial
+from unikat.risk.predictive import Law, poisson_binomial, weighted_sums
 
 F_MOST = 4000
 
@@ -94,6 +94,32 @@ def test_an_indicator_sum_has_the_law_of_all_outcomes() -> None:
         expected = by_enumeration(p)
         np.testing.assert_allclose(found[: len(expected), place], expected, atol=1e-13)
         assert (found[len(expected) :, place] > 1.0 - 1e-12).all()
+
+
+def test_persons_in_unique_households_have_the_law_of_all_outcomes() -> None:
+    rng = np.random.default_rng(4)
+    sizes, sums = rng.integers(1, 5, 8), [rng.random(8), rng.random(8) ** 3]
+    found = weighted_sums(sums, sizes)
+    for place, p in enumerate(sums):
+        expected = np.zeros(sizes.sum() + 1)
+        for outcome in itertools.product((0, 1), repeat=8):
+            expected[sizes @ outcome] += np.prod(np.where(outcome, p, 1.0 - p))
+        np.testing.assert_allclose(found[:, place], expected.cumsum()[: len(found)], atol=1e-13)
+    # Of homes of one size the persons are so many times the homes, by convolution and beyond.
+    for n in (40, 2000):
+        states = [State(rng.random(n), np.zeros(3)) for _ in range(3)]
+        law, three = Law(states), np.full(n, 3)
+        alone, persons = law.tau1(0.9), law.persons(three, 0.9)
+        assert (persons.lower, persons.median, persons.upper) == tuple(
+            3.0 * end for end in (alone.lower, alone.median, alone.upper)
+        )
+        assert persons.mean == pytest.approx(3.0 * alone.mean)
+    # Just above `EXACT` the approximation is close to the convolution.
+    p, sizes = rng.random(370), rng.integers(1, 7, 370)
+    assert predictive.EXACT < float((p * (1.0 - p)).sum()) < predictive.EXACT + 5.0
+    wide, exact = predictive._Counts([p], sizes=sizes), weighted_sums([p], sizes)[:, 0]
+    error = [float(wide.at_most(k)[0] - exact[k]) for k in range(len(exact))]
+    assert np.abs(error).max() < 2e-3
 
 
 @pytest.mark.parametrize("power", [0.2, 1.0, 6.0])

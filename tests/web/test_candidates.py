@@ -83,7 +83,7 @@ def test_what_cannot_be_saved_is_said(page: Client, folder: Path) -> None:
 def test_the_frontier_marks_the_plan_of_the_sliders(page: Client) -> None:
     def here(query: str) -> str:
         text = page.ask(f"/what-if/kept?{query}").text
-        assert "Every plan that no other beats: 2 of 8." in text
+        assert "Every plan that no other beats: 2 of 8 recodings." in text
         (found,) = re.findall(r'<option value="([^"]*)" selected>(?=τ1|choose|the chosen)', text)
         return unescape(found)
 
@@ -92,6 +92,17 @@ def test_the_frontier_marks_the_plan_of_the_sliders(page: Client) -> None:
     # It is none of the frontier.
     assert here("key:age=1") == ""
     assert here("key:age=1&key:region=1&suppress=k >= 3") == ""
+    # A plan of another kind sets the field of what is done besides, too.
+    kept = "?key%3Aage=1&suppress=r1+%3C%3D+0.2"
+    assert here("key:age=1&suppress=r1 <= 0.2") == kept
+    assert (
+        page.ask(f"/what-if/kept?go=1&plan={quote(kept)}")
+        .headers["location"]
+        .endswith("key%3Aage=1&target=+&suppress=r1+%3C%3D+0.2")
+    )
+    text = page.ask("/what-if/kept").text
+    assert '<optgroup label="values suppressed">' in text
+    assert text.count("<polygon") >= 2
     moved = page.ask("/what-if-numbers/kept?key:age=1&key:region=1", headers={"X-Page": "a"}).text
     assert '<div id="frontier" hx-swap-oob="true">' in moved
     assert f'<option value="{escape(SECOND)}" selected>' in moved

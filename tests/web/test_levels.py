@@ -107,8 +107,17 @@ class FakeExplorer:
         points = [
             {"steps": steps, "rules": {}, "tau1": {k: 9 * v for k, v in number.items()}, "lost": 0},
             {"steps": [1, 1, 0], "rules": {"age": "cut(30)"}, "tau1": number, "lost": 0.2},
+            {
+                "steps": [1, 0, 0],
+                "rules": {"age": "cut(30)"},
+                "tau1": number,
+                "lost": 0.1,
+                "kind": "suppress",
+                "besides": {"suppress": "r1 <= 0.2"},
+            },
         ]
-        answer = {"kind": "frontier", "points": points, "n_plans": 8, "every": True}
+        points = [{"kind": "recode", "besides": {}, "beaten": False} | one for one in points]
+        answer = {"kind": "frontier", "points": points, "n_plans": 8, "n_others": 9, "every": True}
         return SimpleNamespace(
             answer=answer, last={"frontier": answer}, done=True, stage=2, problem=""
         )

@@ -80,11 +80,13 @@ def test_plans_are_weighed_on_one_page(
     page.reload()
     expect(plans).to_have_value(chosen, timeout=PATIENCE)
     # The frontier moves the sliders, and what was besides goes.
+    expect(frontier.locator("[role=status]")).to_have_count(0, timeout=PATIENCE)
     press(page.get_by_role("button", name="Move the sliders there"))
     expect(numbers.get_by_text("By all 400 states")).to_be_visible(timeout=PATIENCE)
     expect(page).not_to_have_url(re.compile("subsample"), timeout=PATIENCE)
     page.get_by_role("heading", name="The plan in pictures").scroll_into_view_if_needed()
     expect(page.get_by_role("heading", name="Two keys")).to_be_visible(timeout=PATIENCE)
+    expect(page.get_by_role("heading", name="Their table")).to_be_visible(timeout=PATIENCE)
     page.get_by_label("Down").select_option("region")
     expect(page.locator("#pictures")).to_contain_text("region", timeout=PATIENCE)
     press(page.get_by_role("link", name="What would the other columns tell?"))

@@ -235,7 +235,8 @@ def test_from_a_slider_to_the_protected_file(
     expect(page).to_have_url(re.compile("key%3Aage=2"), timeout=PATIENCE)
     page.reload()
     expect(slider).to_have_js_property("value", "2", timeout=PATIENCE)
-    # Another plan than that of the sliders, which is marked.
+    # Another plan than that of the sliders, which is marked; until it is found it is drawn again.
+    expect(page.locator("#frontier [role=status]")).to_have_count(0, timeout=PATIENCE)
     points = page.locator("#frontier svg.unikat-narrow a:not([aria-current])")
     expect(points.first).to_be_visible(timeout=PATIENCE)
     expect(page.locator("#frontier svg.unikat-narrow a[aria-current]")).to_have_count(1)

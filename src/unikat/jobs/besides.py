@@ -7,12 +7,13 @@ and values are drawn is not what a protection will draw: it has a secret seed of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from unikat.data.table import CellTable
 from unikat.errors import SpecError
 from unikat.jobs.protection_target import lost_by
 from unikat.protection.going_on import N_STATES
@@ -79,16 +80,7 @@ class Besides:
         match = [] if spec.swap is None else spec.swap_match
         swap = () if spec.swap is None else SwapRule.of(spec.swap).keys
         check_perturbation(sample, pram=spec.pram, swap=swap, match=match)
-        shares = None
-        if spec.subsample:
-            shares = Shares.of(
-                spec.subsample,
-                sample.n_records,
-                household=sample.households,
-                classes=None if sample.sampling is None else sample.sampling.strata,
-                seed=_SEED,
-            )
-        return cls(spec=spec, shares=shares)
+        return cls(spec=spec, shares=shares_of(spec.subsample, sample) if spec.subsample else None)
 
     @property
     def changes_values(self) -> bool:
@@ -124,19 +116,39 @@ class Besides:
         """
         posterior = replace(posterior, between=between)
         table, n = posterior.table, n_states or N_STATES
-        releases = Releases(
-            posterior=posterior,
-            codes=table.cells[table.record_cell],
-            assessed=np.arange(table.n_records),
-            weights=[1.0] * len(recodable(table)),
-            level=level,
-            shares=self.shares,
-            household=table.households,
-            swap=SwapRule.of(self.spec.swap) if self.spec.swap else None,
-            swap_match=self.spec.swap_match,
-            seed=_SEED,
-        )
+        releases = releases_of(self.spec, posterior, level, self.shares)
         nothing = Value(np.nan, np.nan)
         plan = Plan(recoding=recoding, lost=lost_by(table, recoding), value=nothing)
         release = releases.of(plan, self.spec.pram, self.spec.suppress, n_states=n)
         return releases, release
+
+
+def shares_of(shares: Sequence[float], table: CellTable) -> Shares:
+    """Draw who is released of the records that were assessed."""
+    return Shares.of(
+        shares,
+        table.n_records,
+        household=table.households,
+        classes=None if table.sampling is None else table.sampling.strata,
+        seed=_SEED,
+    )
+
+
+def releases_of(
+    spec: ProtectionSpec, posterior: Posterior, level: float, shares: Shares | None
+) -> Releases:
+    """How the records that were assessed are released under any plan."""
+    table = posterior.table
+    return Releases(
+        posterior=posterior,
+        codes=table.cells[table.record_cell],
+        assessed=np.arange(table.n_records),
+        weights=[1.0] * len(recodable(table)),
+        level=level,
+        weight_of_suppressed=spec.weight_of_suppressed,
+        shares=shares,
+        household=table.households,
+        swap=SwapRule.of(spec.swap) if spec.swap else None,
+        swap_match=spec.swap_match,
+        seed=_SEED,
+    )

@@ -5,6 +5,7 @@ Answers are those of `jobs.looks`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 from unikat.data.named_levels import level_names
 from unikat.data.structure import structure_of
 from unikat.errors import SpecError
-from unikat.jobs.besides import Besides
+from unikat.jobs.besides import Besides, releases_of, shares_of
 from unikat.jobs.levels import (
     KeyGroups,
     KeyLevels,
@@ -28,9 +29,10 @@ from unikat.jobs.levels import (
     recoding_words,
     rows_of,
 )
-from unikat.jobs.looks import Choice, Counts, ExploredKey, Found, Look, Point, Points, Range, Step
+from unikat.jobs.looks import Choice, Counts, ExploredKey, Found, Look, Points, Range, Step
+from unikat.jobs.plan_frontier import SHARES, PlanFrontier
 from unikat.jobs.plan_pictures import ColumnsLeft, OtherColumns, Pictures, plan_pictures
-from unikat.jobs.protection_target import aim_of, closer_look, lost_by, verified
+from unikat.jobs.protection_target import aim_of, lost_by, verified
 from unikat.jobs.saved_states import posterior_of
 from unikat.language.levels import FOUND, LevelGroups
 from unikat.protection.by_hand import recode_by_hand
@@ -39,7 +41,7 @@ from unikat.protection.hierarchies import Choices, choices
 from unikat.protection.perturbed import CorrectMatches
 from unikat.protection.recoding import KeyRecoding, Recoding, level_counts, recodable, unchanged
 from unikat.protection.scenarios import Scenarios
-from unikat.protection.search import Plan, Search, Tell, Value, frontier
+from unikat.protection.search import Search, Tell
 from unikat.protection.what_if import Posterior
 from unikat.report.folders import assessment as results
 from unikat.report.folders.outputs import SPEC
@@ -60,8 +62,6 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 MOST_LOOKS = 64
 """Recodings whose risk by all states is kept."""
-STEP = 0.98
-"""Share of a plan's τ1 that the next one of the frontier has at most."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -358,55 +358,58 @@ class Exploration:
         tell: Tell | None = None,
         early: Callable[[Points], None] | None = None,
     ) -> Points:
-        """Find every plan that no other beats in τ1 and in what it costs; by all states.
+        """Find the plans of each kind that no other of it beats; by all states.
 
         Parameters
         ----------
         between, tell
             As of `find`.
         early
-            Given the same by few states, before each plan is looked at by all.
+            Given what is known so far, by few states, before each plan is looked at by all.
         """
+        look_between = between or (lambda: None)
 
-        def quick(recoding: Recoding) -> Value:
-            found = self.posterior.tau1(recoding)
-            return Value(found, found)
+        def look(steps: Sequence[int], besides: Mapping[str, str]) -> tuple[Range, float]:
+            recoding, also = self._recoding(steps), self._besides(besides)
+            if also is None or not also.changes_values:
+                recoding = recoding if also is None else also.held(recoding)
+                risk = self._law_of(recoding, None, between)
+                lost = lost_by(self.posterior.table, recoding)
+                lost = lost if also is None else also.lost(lost)
+                return Range.of(risk.tau1_shown or risk.tau1), lost
+            all_of, release = also.release(self.posterior, recoding, self.level, None, between)
+            return Range.of(all_of.matches(release).tau1), release.lost
 
-        def points(plans: Sequence[tuple[Plan, Range]]) -> Points:
-            return Points(
-                points=tuple(
-                    Point(
-                        steps=search.place(plan.recoding),
-                        rules=_rules(plan.recoding),
-                        tau1=tau1,
-                        lost=plan.lost,
-                    )
-                    for plan, tau1 in plans
-                ),
-                n_plans=int(search.lost.size),
-                every=found.complete,
-            )
+        def allowed(**besides: str) -> bool:
+            with contextlib.suppress(SpecError):
+                return self._besides(besides) is not None
+            return False
 
-        search = Search.of(self.parts, _interrupted(quick, between), tell=tell)
-        found = frontier(search, None, step=STEP)
-        if early is not None:
-            few = [(one, Range.at(one.value.tau1)) for one in found.plans]
-            early(points(few))
-        look = _interrupted(lambda one: self._law_of(one, None, between), between)
-        every = closer_look(found.plans, None, look, tell, most=len(found.plans))
-        return points([(plan, Range.of(risk.tau1_shown or risk.tau1)) for plan, risk in every])
+        spec = _asked(self.folder, "k >= 1", self.trust)
+        shares = shares_of(SHARES, self.posterior.table) if allowed(subsample="50%") else None
+        return PlanFrontier(
+            parts=self.parts,
+            posterior=self.posterior,
+            releases=releases_of(spec, self.posterior, self.level, shares),
+            suppress=allowed(suppress="r1 <= 0.5"),
+            look=look,
+            between=look_between,
+            tell=tell,
+            early=early or (lambda _: None),
+        ).found()
 
     @cached_property
     def _before(self) -> RiskEstimate:
         steps = (0,) * len(self.parts)
         return self._estimate((steps, ()), self._recoding(steps), None, None)
 
-    def _persons(self, found: RiskEstimate) -> float | None:
-        if self.posterior.table.layout is None:
+    def _persons(self, found: RiskEstimate) -> Range | None:
+        if found.persons is not None:
+            return Range.of(found.persons)
+        if (sizes := self.posterior.sizes(found.table)) is None:
             return None
-        table, r1 = found.table, np.nan_to_num(found.records.r1, nan=0.0)
-        # The size is never recoded, and stands first.
-        return float((table.counts * (table.cells[:, 0] + 1) * r1).sum())
+        r1 = np.nan_to_num(found.records.r1, nan=0.0)
+        return Range.at(float((found.table.counts * sizes * r1).sum()))
 
     def _check_key(self, name: str) -> None:
         if name not in [key.name for key in recodable(self.posterior.table)]:
@@ -479,7 +482,7 @@ class Exploration:
         # The law alone: half of what all risks of the records take, and a third of few states.
         law = posterior.law(recoding, table, n_states or self.n_states)
         converged = posterior.stop_reason == "converged"
-        return of_law(law, table, self.level, converged=converged)
+        return of_law(law, table, self.level, posterior.sizes(table), converged=converged)
 
 
 def _keep(kept: dict[Any, T], asked: Any, found: T) -> None:

@@ -87,8 +87,9 @@ class Look:
     """Records in the smallest combination."""
     lost: float
     """Share of the information of all keys that is lost."""
-    persons: float | None = None
-    """Expected persons in the population uniques where these are households; else None."""
+    persons: Range | None = None
+    """Persons in the population uniques where these are households, else None; without an interval
+    where the file itself tells them or records are imputed."""
     n_states: int
     """States of the model that were looked at."""
     groups: KeyGroups | None = None
@@ -114,19 +115,27 @@ class Found:
 class Point:
     """A plan of the frontier."""
 
+    kind: str
+    """`recode`, `sample` or `suppress`: no other plan of its kind beats it."""
     steps: tuple[int, ...]
+    besides: dict[str, str]
+    """What is done besides recoding, as options of `protect`."""
     rules: dict[str, str]
     tau1: Range
     """Without its interval until all states were looked at."""
     lost: float
+    beaten: bool
+    """Whether a plan of another kind has no more τ1 and costs less."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """The frontier: every plan that no other beats in τ1 and in what it costs."""
+    """The frontier: plans that no other of their kind beats in τ1 and in what it costs."""
 
     points: tuple[Point, ...]
     n_plans: int
-    """Among which they were found."""
+    """Recodings among which they were found."""
+    n_others: int
+    """Samples and plans with suppressed values that were looked at."""
     every: bool
-    """Whether none is missing that has 2% less τ1 than the plan before it."""
+    """Whether no recoding is missing that has 2% less τ1 than the one before it."""

@@ -19,6 +19,7 @@ from unikat.report.facts.breakdown import Breakdown, breakdowns
 from unikat.report.facts.columns import ColumnFacts, LeftOver
 from unikat.report.facts.committee import KeyShares, key_shares
 from unikat.report.facts.risk_map import RiskMap, risk_map
+from unikat.report.facts.table_counts import TableCounts
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.from_options import Inputs
 from unikat.spec.protection import ProtectionSpec
@@ -39,6 +40,8 @@ class Pictures:
     """That of the plan, by the same keys."""
     table: MarginUtility | None
     """What is left of the table of these two."""
+    counts: TableCounts | None = None
+    """The table itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +86,16 @@ def plan_pictures(
     names = pair if after is None else after.names
     first = risk_map(before, names, show_all=True)
     names = names or (None if first is None else first.names)
+    kept, counts = (
+        (None, None) if names is None else _kept(table, recoding, codes, shown, out, names)
+    )
     return Pictures(
         keys=key_shares(recoding, codes, shown),
         breakdowns=() if found is None else breakdowns(found),
         before=first,
         after=after,
-        table=None if names is None else _kept(table, recoding, codes, shown, out, names),
+        table=kept,
+        counts=counts,
     )
 
 
@@ -106,9 +113,9 @@ def _kept(
     shown: Int32,
     out: Int64,
     names: tuple[str, str],
-) -> MarginUtility | None:
+) -> tuple[MarginUtility, TableCounts]:
     every = [key.name for key in recodable(table)]
-    places = tuple(every.index(name) for name in names)
+    places = every.index(names[0]), every.index(names[1])
     tables = Tables(
         columns=np.ascontiguousarray(codes.T.astype(np.int64)),
         n_levels=np.array([key.n_levels for key in table.keys], np.int64),
@@ -117,7 +124,9 @@ def _kept(
         n_keys=0,
         wanted=(places,),
     )
-    return tables.kept(recoding, shown, out).tables[0]
+    keys = table.keys[places[0]], table.keys[places[1]]
+    counts = TableCounts.of(keys, *tables.counts(places, recoding, shown, out), show_all=True)
+    return tables.kept(recoding, shown, out).tables[0], counts
 
 
 @dataclass(frozen=True, eq=False)

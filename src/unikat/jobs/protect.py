@@ -53,6 +53,7 @@ from unikat.report.facts.protection import (
     SuppressionFacts,
 )
 from unikat.report.facts.risk_map import risk_map
+from unikat.report.facts.table_counts import TableCounts
 from unikat.report.folders import protection as results
 from unikat.report.folders.folder import copied_files, read_records, read_run
 from unikat.report.pages.protection import render
@@ -434,9 +435,12 @@ def _summary(
         facts_released = RiskFacts.of_matches(risk.matches, shown)
     # Perturbed values have no risk of a record, and suppressed ones have it by the new fit.
     left = stages.promised if risk.matches is None else None if perturbed else stages.refit
+    where = None if left is None else risk_map(left)
+    names = None if where is None else where.names
     return ProtectionSummary(
         breakdowns=() if left is None else breakdowns(left),
-        risk_map=None if left is None else risk_map(left),
+        risk_map=where,
+        table_counts=_table_counts(asked, chosen, names),
         schema=SCHEMA,
         data=spec.data.name,
         file=file,
@@ -499,6 +503,22 @@ def _summary(
         # A fingerprint of the original would confirm guesses of what was hidden.
         provenance=job.record(),
     )
+
+
+def _table_counts(
+    asked: Loaded, chosen: Chosen, names: tuple[str, str] | None
+) -> TableCounts | None:
+    """Count the cells of two keys before and after; names: those of the map."""
+    tables, release, keys = asked.tables, chosen.release, asked.microdata.keys
+    wanted = [one for one in tables.wanted if len(one) == 2 and max(one) < len(keys)]
+    every = [key.name for key in keys]
+    if asked.table.layout is not None or not (wanted or names):
+        return None
+    one, other = wanted[0] if wanted else map(every.index, names or ())
+    if not (keys[one].n_levels and keys[other].n_levels):
+        return None
+    counts = tables.counts((one, other), chosen.of_persons, release.visible, release.records)
+    return TableCounts.of((keys[one], keys[other]), *counts)
 
 
 def _policy_judged(

@@ -24,7 +24,7 @@ from unikat.protection.what_if import Posterior
 from unikat.report.facts.protection import PlanFacts, RiskFacts
 from unikat.risk.estimate import RiskEstimate
 from unikat.spec.perturbation import SwapRule, pram_text
-from unikat.spec.protection import BY_SEARCH, ProtectionSpec
+from unikat.spec.protection import ProtectionSpec
 
 SEARCH, CLOSELY = "search", "plans by all states"
 """Parts of the run."""
@@ -82,7 +82,7 @@ def releases_of(spec: ProtectionSpec, asked: Loaded, posterior: Posterior) -> Re
         weights=asked.weights,
         level=spec.report.level,
         keep=spec.keep,
-        weight_of_suppressed=spec.weight_of_suppressed if spec.suppress == BY_SEARCH else 1.0,
+        weight_of_suppressed=spec.weight_of_suppressed,
         shares=asked.shares,
         household=asked.household,
         swap=SwapRule.of(spec.swap) if spec.swap else None,

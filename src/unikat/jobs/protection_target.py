@@ -210,16 +210,15 @@ def closer_look(
     chosen: Plan | None,
     look: Callable[[Recoding], RiskEstimate],
     tell: Tell | None = None,
-    most: int = MOST_SHOWN,
 ) -> list[tuple[Plan, RiskEstimate]]:
     """Estimate the risk after each plan by all states; leave out plans that another beats.
 
-    Of more than `most` plans some are looked at, evenly spread, with the first, the last and the
-    chosen one.
+    Of more than `MOST_SHOWN` plans some are looked at, evenly spread, with the first, the last and
+    the chosen one.
     """
     some = undominated(plans, chosen)
-    if len(some) > most:
-        places = set(np.linspace(0, len(some) - 1, most).round().astype(int).tolist())
+    if len(some) > MOST_SHOWN:
+        places = set(np.linspace(0, len(some) - 1, MOST_SHOWN).round().astype(int).tolist())
         some = [one for i, one in enumerate(some) if i in places or one is chosen]
     began, found = time.monotonic(), []
     for n, one in enumerate(some, 1):

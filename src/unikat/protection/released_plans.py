@@ -31,7 +31,7 @@ from unikat.protection.what_if import FEW
 from unikat.spec.limits import Limit
 from unikat.spec.perturbation import Pram
 
-_THRESHOLDS = (0.7, 0.5, 0.35, 0.25, 0.18, 0.13, 0.09, 0.065, 0.045, 0.03, 0.02, 0.014, 0.01, 0.005)
+THRESHOLDS = (0.7, 0.5, 0.35, 0.25, 0.18, 0.13, 0.09, 0.065, 0.045, 0.03, 0.02, 0.014, 0.01, 0.005)
 """Of r1, above which values are suppressed."""
 _STATES = 32
 """By which a plan is looked at before it is taken."""
@@ -170,7 +170,7 @@ class ReleasedPlans:
         if self.suppress and self.target.plain == "k":
             found.append(f"k >= {self.target.bound:g}")
         elif self.suppress:
-            found += [f"r1 <= {threshold:g}" for threshold in _THRESHOLDS]
+            found += [f"r1 <= {threshold:g}" for threshold in THRESHOLDS]
         return found
 
     def _looked_at(self, plan: Plan, pram: Pram) -> Reaching | None:

@@ -253,9 +253,10 @@ class Search:
                 self.least = float(self.lost[left[1]])
         if at is None:
             return None
-        return self._plan(at, self.value(at))
+        return self.plan(at, self.value(at))
 
-    def _plan(self, place: tuple[int, ...], value: Value) -> Plan:
+    def plan(self, place: tuple[int, ...], value: Value) -> Plan:
+        """The plan at a place of each key's recoding, with what it reaches."""
         lost = float(self.lost[place])
         more = float(self.cost[place]) - lost
         return Plan(recoding=self.recoding(place), lost=lost, value=value, more=more)
@@ -538,7 +539,7 @@ def frontier(
     if reached is not None:
         tau1_of_it = by_tau1.value(search.place(reached.recoding)).tau1
         reached = replace(reached, value=Value(reached.value.measure, tau1_of_it))
-    found = [search._plan(place, value) for place, value in by_tau1.seen.items()]
+    found = [search.plan(place, value) for place, value in by_tau1.seen.items()]
     if reached is not None:
         found.insert(0, reached)
     n_looked_at = len({*search.seen, *by_tau1.seen})

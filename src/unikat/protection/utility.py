@@ -118,13 +118,7 @@ class Tables:
         records
             (n_released,): records that are released; None: all.
         """
-        groups = [np.arange(n, dtype=np.int64) for n in self.n_levels]
-        shown = self.columns.copy() if records is None else self.columns[:, records]
-        for j, one in enumerate(recoding.keys):
-            groups[j] = one.groups.astype(np.int64)
-            shown[j] = np.where(shown[j] >= 0, groups[j][shown[j]], -1)
-        if published is not None:
-            shown[list(recoding.kept)] = published.T
+        groups, shown = self._shown(recoding, published, records)
         pairs = [
             self._compare(place, groups, shown)
             for place in combinations(range(self.n_keys), 2)
@@ -138,14 +132,52 @@ class Tables:
             tables=tuple(self._compare(place, groups, shown) for place in self.wanted),
         )
 
-    def _compare(
+    def counts(
+        self,
+        place: tuple[int, int],
+        recoding: Recoding,
+        published: Int32 | None = None,
+        records: Int64 | None = None,
+    ) -> tuple[Float64, Float64]:
+        """Records in each cell of two keys: of the original, and as users of the file count them.
+
+        Parameters
+        ----------
+        place
+            Of the keys.
+        recoding, published, records
+            As of `kept`.
+        """
+        groups, shown = self._shown(recoding, published, records)
+        return self._tables(place, groups, shown)
+
+    def _shown(
+        self, recoding: Recoding, published: Int32 | None, records: Int64 | None
+    ) -> tuple[list[Int64], Int64]:
+        """Group of each level of the columns, and what the released records show of them."""
+        groups = [np.arange(n, dtype=np.int64) for n in self.n_levels]
+        shown = self.columns.copy() if records is None else self.columns[:, records]
+        for j, one in enumerate(recoding.keys):
+            groups[j] = one.groups.astype(np.int64)
+            shown[j] = np.where(shown[j] >= 0, groups[j][shown[j]], -1)
+        if published is not None:
+            shown[list(recoding.kept)] = published.T
+        return groups, shown
+
+    def _tables(
         self, place: Sequence[int], groups: Sequence[Int64], shown: Int64
-    ) -> MarginUtility:
+    ) -> tuple[Float64, Float64]:
         shape = self.n_levels[list(place)]
         original = margin_counts(self.columns, place, self.n_levels).reshape(shape)
         n_groups = np.array([one.max(initial=0) + 1 for one in groups], np.int64)
         grouped = margin_counts(shown, place, n_groups).reshape(n_groups[list(place)])
-        spread = _spread(grouped, original, [groups[j] for j in place])
+        return original, _spread(grouped, original, [groups[j] for j in place])
+
+    def _compare(
+        self, place: Sequence[int], groups: Sequence[Int64], shown: Int64
+    ) -> MarginUtility:
+        shape = self.n_levels[list(place)]
+        original, spread = self._tables(place, groups, shown)
         names = tuple(self.names[j] for j in place)
         every = tuple(range(len(place)))
         o, s = original.ravel(), spread.ravel()

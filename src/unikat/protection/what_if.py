@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from unikat._typing import Float64, Int32
+from unikat._typing import Float64, Int32, Int64
 from unikat.data.companions import companions_of
 from unikat.data.table import CellTable
 from unikat.errors import SpecError
@@ -245,8 +245,16 @@ class Posterior:
         """
         laws: dict[str, Law] = {}
         draws = self.look(recoding, n_states=n_states, between=between, laws=laws)
-        found = assess(draws, recoding.table(self.table), level=level)
-        return found if draws is None else by_law(found, laws[TAUS[0]], laws.get(SHOWN[0]))
+        table = recoding.table(self.table)
+        found = assess(draws, table, level=level)
+        if draws is None:
+            return found
+        return by_law(found, laws[TAUS[0]], laws.get(SHOWN[0]), self.sizes(table))
+
+    def sizes(self, table: CellTable) -> Int64 | None:
+        """Persons of the households of a recoded table, (n_cells,); None if units are persons."""
+        # The size is never recoded, and stands first.
+        return None if self.table.layout is None else table.cells[:, 0].astype(np.int64) + 1
 
     def measured(
         self,

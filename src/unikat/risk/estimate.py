@@ -160,6 +160,8 @@ class RiskEstimate(RiskSummary):
     records: RecordRisk = field(repr=False)
     tau1_bins: tuple[tuple[float, float, float], ...] = field(default=(), repr=False)
     """Bars of the law of τ1 by what the file shows, where no populations were drawn."""
+    persons: Summary | None = field(default=None, repr=False)
+    """In the population unique households, by the law of τ1; else None."""
 
 
 def known_exactly(table: CellTable) -> bool:

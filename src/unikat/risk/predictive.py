@@ -9,6 +9,9 @@ unobserved units they are multinomial, which takes about (Σ M p r1)² / M from 
 
     P(τ1 <= k)  ~  Φ(x) + γ (1 - x²) φ(x) / 6.
 
+**Persons** in unique households are the same sum with each household's size as its weight, by the
+same means: the laws of the sizes are convolved, or the three cumulants have the sizes in them.
+
 **τ2** sums 1/F. Given the state it is taken as a gamma variable, shifted, with the first three
 cumulants of τ2 (Pearson type III).
 
@@ -26,7 +29,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from unikat._typing import Bool, Float64
+from unikat._typing import Bool, Float64, Int64
 from unikat.data.table import CellTable
 from unikat.kernels import laws
 from unikat.risk.estimate import RecordRisk, RiskEstimate, Summary
@@ -80,6 +83,15 @@ class Law:
         """Mean, median and equal-tailed interval of τ1."""
         return _summary(float(self.means.mean()), [self._tau1(q) for q in _levels(level)], level)
 
+    def persons(self, sizes: Int64, level: float) -> Summary:
+        """Mean, median and interval of the persons in the units with X = 0, of such sizes, (n,)."""
+        # Where all sizes are even, so is the sum.
+        step = int(np.gcd.reduce(sizes, initial=0)) or 1
+        counts = _Counts([one.r1 for one in self.states], sizes=sizes // step)
+        mean, most = float(np.mean([sizes @ one.r1 for one in self.states])), int(sizes.sum())
+        found = [step * _quantile(counts, most // step, q) for q in _levels(level)]
+        return _summary(mean, found, level)
+
     def bins(self, most: int = 44) -> tuple[tuple[float, float, float], ...]:
         """Lower end, upper end and probability of at most so many bars of a picture of τ1."""
         low, high = self._tau1(0.0005), self._tau1(0.9995)
@@ -101,12 +113,7 @@ class Law:
         return _Counts([one.r1 for one in self.states])
 
     def _tau1(self, level: float) -> float:
-        low, high = -1, self.most
-        while high - low > 1:
-            middle = (low + high) // 2
-            reached = float(self._counts.at_most(middle).mean()) >= level - 1e-12
-            low, high = (low, middle) if reached else (middle, high)
-        return float(high)
+        return _quantile(self._counts, self.most, level)
 
     def _tau2(self, level: float) -> float:
         low, high = 0.0, float(self.most)
@@ -115,6 +122,16 @@ class Law:
             reached = float(self.sums_at_most(middle).mean()) >= level
             low, high = (low, middle) if reached else (middle, high)
         return max(high, self._tau1(level))
+
+
+def _quantile(counts: _Counts, most: int, level: float) -> float:
+    """The least k of at most `most` with P(count <= k), in the mean of the states, at a level."""
+    low, high = -1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        reached = float(counts.at_most(middle).mean()) >= level - 1e-12
+        low, high = (low, middle) if reached else (middle, high)
+    return float(high)
 
 
 def _levels(level: float) -> tuple[float, float, float]:
@@ -136,7 +153,9 @@ def _summary(mean: float, quantiles: Sequence[float], level: float) -> Summary:
     )
 
 
-def by_law(found: RiskEstimate, law: Law, shown: Law | None = None) -> RiskEstimate:
+def by_law(
+    found: RiskEstimate, law: Law, shown: Law | None = None, sizes: Int64 | None = None
+) -> RiskEstimate:
     """Put laws of τ1 and τ2 into an estimate, in place of drawn populations.
 
     Parameters
@@ -147,11 +166,15 @@ def by_law(found: RiskEstimate, law: Law, shown: Law | None = None) -> RiskEstim
         Of τ1 and τ2, and r1 of the sample uniques.
     shown
         Of what the file shows, where records are imputed.
+    sizes
+        (n_cells,): persons of each household, where these are the units; else None.
     """
     level, records, table = found.tau1.level, found.records, found.table
+    persons = None
     if table.missing == "wildcard" or not table.incomplete.any():
         r1 = records.r1.copy()
         r1[records.unique] = np.mean([one.r1 for one in law.states], axis=0)
+        persons = None if sizes is None else law.persons(sizes[records.unique], level)
         records = replace(records, r1=r1)
     return replace(
         found,
@@ -161,10 +184,13 @@ def by_law(found: RiskEstimate, law: Law, shown: Law | None = None) -> RiskEstim
         tau2_shown=None if shown is None else shown.tau2(level),
         records=records,
         tau1_bins=(law if shown is None else shown).bins(),
+        persons=persons,
     )
 
 
-def of_law(law: Law, table: CellTable, level: float, *, converged: bool) -> RiskEstimate:
+def of_law(
+    law: Law, table: CellTable, level: float, sizes: Int64 | None = None, *, converged: bool
+) -> RiskEstimate:
     """Make an estimate of a law alone: τ1, τ2, and r1 of the sample uniques; the rest is NaN.
 
     Parameters
@@ -173,6 +199,8 @@ def of_law(law: Law, table: CellTable, level: float, *, converged: bool) -> Risk
         Of the sample uniques of a table whose records are not imputed.
     level
         Probability of the intervals.
+    sizes
+        As of `by_law`.
     converged
         Whether the chains of the states have.
     """
@@ -199,24 +227,34 @@ def of_law(law: Law, table: CellTable, level: float, *, converged: bool) -> Risk
         warnings=(),
         converged=converged,
         tau1_bins=law.bins(),
+        persons=None if sizes is None else law.persons(sizes[table.unique], level),
     )
 
 
 class _Counts:
     """Poisson-binomial laws, one for each state, whose distribution functions are asked for."""
 
-    def __init__(self, r1: Sequence[Float64], most: int | None = None) -> None:
-        # `most`: the largest value that is asked for.
+    def __init__(
+        self, r1: Sequence[Float64], most: int | None = None, sizes: Int64 | None = None
+    ) -> None:
+        # `most`: the largest value that is asked for; `sizes`: of what is counted, else 1 each.
+        each = np.float64(1.0) if sizes is None else sizes
         variance = np.array([float((one * (1.0 - one)).sum()) for one in r1])
         self._wide: Bool = variance >= EXACT
         self._normal = np.array(
             [
-                (one.sum(), v, float((one * (1.0 - one) * (1.0 - 2.0 * one)).sum()))
-                for one, v in zip(r1, variance, strict=True)
+                (
+                    (each * one).sum(),
+                    (each**2 * one * (1.0 - one)).sum(),
+                    (each**3 * one * (1.0 - one) * (1.0 - 2.0 * one)).sum(),
+                )
+                for one in r1
             ]
         ).reshape(-1, 3)
         narrow = [one for one, wide in zip(r1, self._wide, strict=True) if not wide]
-        self._exact = poisson_binomial(narrow, most)
+        self._exact = (
+            poisson_binomial(narrow, most) if sizes is None else weighted_sums(narrow, sizes)
+        )
 
     def at_most(self, k: float) -> Float64:
         """P(count <= k) of each state."""
@@ -270,6 +308,38 @@ def poisson_binomial(probabilities: Sequence[Float64], most: int | None = None) 
     if n_values == reach + 1:
         # What lies beyond has no weight that counts.
         found[-1] = 1.0
+    return found
+
+
+def weighted_sums(probabilities: Sequence[Float64], weights: Int64) -> Float64:
+    """Distribution functions of sums of independent indicators, each with its weight.
+
+    Parameters
+    ----------
+    probabilities
+        Of the indicators of each sum, (n,) each.
+    weights
+        (n,): positive whole numbers.
+
+    Returns
+    -------
+    array
+        (n_values, n_sums): P(sum <= k).
+
+    Examples
+    --------
+    >>> weighted_sums([np.array([0.5, 0.5])], np.array([1, 3])).T.tolist()
+    [[0.25, 0.5, 0.5, 0.75, 1.0]]
+    """
+    law = np.ones((1, len(probabilities)))
+    for weight in np.unique(weights).tolist():
+        reached = poisson_binomial([one[weights == weight] for one in probabilities])
+        wider = np.zeros((len(law) + weight * (len(reached) - 1), len(probabilities)))
+        for n, share in enumerate(np.diff(reached, axis=0, prepend=0.0)):
+            wider[n * weight : n * weight + len(law)] += share * law
+        law = wider
+    found: Float64 = np.minimum(np.cumsum(law, axis=0), 1.0)
+    found[-1] = 1.0
     return found
 
 

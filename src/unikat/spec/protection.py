@@ -181,7 +181,7 @@ class ProtectionSpec(AssessmentSpec):
         float,
         Option(
             "W",
-            "How much the information of a suppressed value counts for --suppress search, as a "
+            "How much the information of a suppressed value counts in what is lost, as a "
             "multiple: a missing value costs the users of a file more than it told.",
             "3",
             form="run",

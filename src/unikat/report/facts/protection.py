@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -24,6 +25,7 @@ from unikat.report.facts.committee import KeyShares, bins
 from unikat.report.facts.levels import LevelsFacts
 from unikat.report.facts.overview import Overview, estimated
 from unikat.report.facts.risk_map import RiskMap
+from unikat.report.facts.table_counts import TableCounts
 from unikat.risk.estimate import RiskEstimate, Summary
 from unikat.risk.limits import Judged, Verdict, smallest
 from unikat.risk.measures import TAUS
@@ -96,6 +98,28 @@ def _n_alone(table: CellTable) -> int:
     return int(((agree == 1.0) & (table.released == 1)).sum())
 
 
+KINDS = ("recode", "sample", "suppress", "perturb")
+"""Of plans: by what is done besides recoding that moves single values, or else leaves out records.
+"""
+
+
+def kind_of(besides: Collection[str]) -> str:
+    """Name the kind of a plan.
+
+    Parameters
+    ----------
+    besides
+        Options of `protect` by which more is done than recoding.
+
+    Examples
+    --------
+    >>> kind_of({}), kind_of({"subsample": "50%", "suppress": "k >= 3"})
+    ('recode', 'suppress')
+    """
+    order = (("perturb", ("pram", "swap")), ("suppress", ("suppress",)), ("sample", ("subsample",)))
+    return next((kind for kind, options in order if {*options} & {*besides}), KINDS[0])
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanFacts:
     """A plan: what is done to the keys, what is lost, and the risk after it."""
@@ -125,6 +149,12 @@ class PlanFacts:
     alone."""
     n_suppressed: int = 0
     """Values that it sets missing."""
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        done = {"pram": self.perturb, "suppress": self.suppress, "subsample": self.share < 1.0}
+        return kind_of([name for name, how in done.items() if how])
 
     @classmethod
     def of(cls, plan: Plan, risk: RiskFacts, utility: Utility, share: float, chosen: bool) -> Self:
@@ -307,6 +337,9 @@ class ProtectionSummary(Overview):
     risk_map: RiskMap | None = None
     """The risk in the released file by two keys; None where values were perturbed, or of
     households."""
+    table_counts: TableCounts | None = None
+    """The table of two keys before and after: the first of two keys that `--tables` names, else
+    that of the map; null of households, or where there is neither."""
     keys: tuple[KeyShares, ...]
     """How records spread over the levels of each key, before and after."""
     utility: Utility

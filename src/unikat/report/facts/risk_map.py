@@ -74,7 +74,7 @@ def risk_map(
     if pair is not None and (pair[0] == pair[1] or not set(pair) <= set(names)):
         return None
     counts = table.released.astype(np.float64)
-    sides = [_side(key, table.cells[:, j], r1) for j, key in enumerate(table.keys)]
+    sides = [side(key, table.cells[:, j], r1) for j, key in enumerate(table.keys)]
 
     def of(one: int, other: int) -> tuple[Float64, Float64]:
         shape = len(sides[one][1]), len(sides[other][1])
@@ -94,8 +94,8 @@ def risk_map(
     return RiskMap(
         names=(names[one], names[other]),
         labels=(sides[one][1], sides[other][1]),
-        records=_told(n, few),
-        tau1=_told(tau1, few),
+        records=told(n, few),
+        tau1=told(tau1, few),
         n_hidden=int(few.sum()),
         tau1_hidden=float(tau1[few].sum()),
         share_of_half=_share_of_half(n, tau1),
@@ -119,7 +119,8 @@ def hidden(n: Float64) -> Bool:
     return few
 
 
-def _told(values: Float64, few: np.ndarray) -> tuple[tuple[float | None, ...], ...]:
+def told(values: Float64, few: Bool) -> tuple[tuple[float | None, ...], ...]:
+    """Values of cells, None where a cell is not told."""
     pairs = zip(values.tolist(), few.tolist(), strict=True)
     return tuple(
         tuple(None if hidden else value for value, hidden in zip(row, gone, strict=True))
@@ -134,7 +135,7 @@ def _share_of_half(n: Float64, tau1: Float64) -> float:
     return float(records[order][: int(np.argmax(reached)) + 1].sum() / max(records.sum(), 1.0))
 
 
-def _side(key: Key, codes: Int32, r1: Float64) -> tuple[Int64, tuple[str, ...]]:
+def side(key: Key, codes: Int32, r1: Float64) -> tuple[Int64, tuple[str, ...]]:
     """Row of each code, and what the rows are called; missing values are the last one."""
     n = key.n_levels
     missing = bool((codes < 0).any())

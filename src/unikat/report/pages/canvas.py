@@ -151,6 +151,14 @@ def span(ends: Iterable[Sequence[float]], part: float, least: float = 0.0) -> tu
     return low - pad, high + pad
 
 
+SHAPES: Mapping[str, Sequence[tuple[float, float]]] = {
+    "square": [(-0.89, -0.89), (0.89, -0.89), (0.89, 0.89), (-0.89, 0.89)],
+    "triangle": [(0.0, -1.35), (1.25, 0.85), (-1.25, 0.85)],
+    "diamond": [(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+}
+"""Corners of marks of about the area of a circle of radius 1."""
+
+
 class Canvas:
     """A figure in the making: words from the top down, and areas with two scales between them."""
 
@@ -283,26 +291,41 @@ class Canvas:
         for (x, y, width, height), kind in zip(boxes, kinds, strict=True):
             self.rect((y, x, height, width) if upright else (x, y, width, height), kind, tip)
 
-    def dot(self, place: tuple[float, float], radius: float, kind: str, title: str) -> None:
-        """Add a circle, with a tooltip."""
-        self.parts.append(
-            f'<circle class="{kind}" cx="{place[0]:.1f}" cy="{place[1]:.1f}" r="{radius:.1f}">'
-            f"{_tip(title)}</circle>"
-        )
+    def dot(
+        self, place: tuple[float, float], radius: float, kind: str, title: str, shape: str = ""
+    ) -> None:
+        """Add a circle or one of `SHAPES` of the same area, with a tooltip."""
+        x, y = place
+        if corners := SHAPES.get(shape):
+            steps = " ".join(f"{x + radius * dx:.1f},{y + radius * dy:.1f}" for dx, dy in corners)
+            form = "polygon", f'points="{steps}"'
+        else:
+            form = "circle", f'cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"'
+        self.parts.append(f'<{form[0]} class="{kind}" {form[1]}>{_tip(title)}</{form[0]}>')
 
-    def link(self, address: str, place: tuple[float, float], words: str, *, here: bool) -> None:
+    def link(
+        self,
+        address: str,
+        place: tuple[float, float],
+        words: str,
+        *,
+        here: bool,
+        kind: str = "",
+        shape: str = "",
+    ) -> None:
         """Add a point that leads to a page; its area is larger than what is seen.
 
         It is no stop of the keyboard: there may be a hundred, so a list beside them has them, too.
+        kind, shape: as of `dot`.
         """
         x, y = place
         current = ' aria-current="true"' if here else ""
         self.parts.append(
             f'<a href="{escape(address)}" aria-label="{escape(words)}" tabindex="-1"{current}>'
             f'<circle class="aim" cx="{x:.1f}" cy="{y:.1f}" r="12"/>'
-            f'<circle class="{"bar" if here else "bar-mid"}" cx="{x:.1f}" cy="{y:.1f}" '
-            f'r="{6 if here else 3.5}"/>{_tip(words)}</a>'
         )
+        self.dot(place, 6 if here else 3.5, kind or ("bar" if here else "bar-mid"), words, shape)
+        self.parts.append("</a>")
 
     def path(self, points: Sequence[tuple[float, float]], kind: str, title: str) -> None:
         """Add a line through points, with a tooltip."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from unikat.protection.released import ColumnChange
-from unikat.report.facts.protection import ProtectionSummary
+from unikat.report.facts.protection import ProtectionSummary, kind_of
 from unikat.report.pages.canvas import Drawing
 from unikat.report.pages.committee import bars
 from unikat.report.pages.figures import groups
@@ -18,6 +18,7 @@ from unikat.report.pages.release_figures import (
     frontier,
     posteriors,
     risk_cells,
+    table_cells,
     with_columns,
 )
 from unikat.report.pages.template import fill
@@ -63,6 +64,9 @@ class ProtectionPage:
     known."""
     risk_map: Drawing | None
     risk_map_words: str
+    table: Drawing | None
+    """Records in the cells of two keys, before and after."""
+    table_words: str
     with_columns: Drawing | None
     """τ1 with each column that is left; None if none is."""
     bars: Mapping[str, tuple[Markup, Markup]]
@@ -114,6 +118,8 @@ def render(summary: ProtectionSummary) -> str:
         groups=_groups(summary),
         risk_map=None if summary.risk_map is None else risk_cells(summary.risk_map),
         risk_map_words=_risk_map_words(summary),
+        table=None if summary.table_counts is None else table_cells(summary.table_counts),
+        table_words=_table_words(summary),
         with_columns=(
             with_columns(summary.other_columns, summary.left_over) if summary.left_over else None
         ),
@@ -151,6 +157,14 @@ def _risk_map_words(found: ProtectionSummary) -> str:
     return say("figures.risk_map.caption", drawn.n_hidden and hidden, found=drawn)
 
 
+def _table_words(found: ProtectionSummary) -> str:
+    drawn = found.table_counts
+    if drawn is None:
+        return ""
+    more = "figures.table.joined" * drawn.joined, "figures.table.hidden" * bool(drawn.n_hidden)
+    return say("figures.table.caption", *more, found=drawn)
+
+
 def _before_and_after(found: ProtectionSummary) -> Drawing:
     """Draw τ1 of the file as it was and as it is released, with the limit."""
     risks = [("before", found.before), ("after", found.after)]
@@ -172,11 +186,14 @@ def _frontier(found: ProtectionSummary) -> Drawing:
             plan.risk.tau1,
             chosen if plan.chosen and found.released is None else "",
             beaten=plan.perturb is not None or plan.suppress is not None,
+            kind=plan.kind,
         )
         for plan in found.plans
     ]
     if found.released is not None:
         words = say("figures.plans.chosen_plan", lost=found.lost, plan=beyond(found))
-        points.append(Point(words, found.lost, found.released.tau1, chosen, beaten=True))
+        kind = kind_of(["pram"] if found.perturbation is not None else ["suppress"])
+        tau1 = found.released.tau1
+        points.append(Point(words, found.lost, tau1, chosen, beaten=True, kind=kind))
     limit = None if found.target is None else found.target.limit
     return frontier(points, found.level, limit)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unikat.protection.search import NONE
 from unikat.report.facts.columns import ColumnFacts, LeftOver
+from unikat.report.facts.protection import KINDS
 from unikat.report.facts.risk_map import RiskMap
+from unikat.report.facts.table_counts import TableCounts
 from unikat.report.pages.canvas import (
     Canvas,
     drawing,
@@ -46,7 +48,14 @@ class Point(NamedTuple):
     address: str = ""
     """Where it leads; a picture in a report leads nowhere."""
     beaten: bool = False
-    """It is none of the frontier, and no line goes through it."""
+    """It is none of the frontier of its kind, and no line goes through it."""
+    kind: str = KINDS[0]
+    faint: bool = False
+    """A plan of another kind beats it."""
+
+
+_SHAPE = dict(zip(KINDS, ("", "square", "triangle", "diamond"), strict=True))
+_COLOUR = dict(zip(KINDS, ("bar", "dot-1", "dot-3", "dot-2"), strict=True))
 
 
 _MARKS = (0, *(part * 10**power for power in range(9) for part in (1, 2, 5)))
@@ -162,7 +171,7 @@ def frontier(
     """Draw τ1 of plans with its interval against the information that they lose, and the limit.
 
     Equal steps up are about equal factors, so that small numbers are seen beside large ones. Points
-    with an address are links; then the picture is a group.
+    with an address are links; then the picture is a group. Kinds of plans have shapes and colours.
     """
     bound = bound_of(limit)
     if any(one.address for one in points):
@@ -172,6 +181,9 @@ def frontier(
     canvas.y_margin(marks)
     canvas.left += 12
     canvas.right -= 16
+    kinds = [kind for kind in KINDS if any(one.kind == kind for one in points)]
+    if len(kinds) > 1:
+        _legend(canvas, kinds)
     canvas.words(say("figures.plans.tau1", level=level), "caption", 0.0, "start")
     canvas.cursor += 8
     canvas.area(260)
@@ -196,8 +208,9 @@ def frontier(
     def place(one: Point) -> tuple[float, float]:
         return canvas.x(100.0 * one.lost), canvas.y(math.log1p(max(one.tau1.mean, 0.0)))
 
-    for one, other in pairwise(one for one in points if not one.beaten):
-        canvas.line(place(one), place(other), "grid")
+    for kind in kinds:
+        for one, other in pairwise(one for one in points if one.kind == kind and not one.beaten):
+            canvas.line(place(one), place(other), "grid")
     taken: list[tuple[float, float, float]] = []
     for one in sorted(points, key=lambda point: bool(point.label)):
         x, y = place(one)
@@ -205,12 +218,20 @@ def frontier(
         tip = say("figures.plans.tip", words=one.words, tau1=one.tau1)
         kind = "bar-mid" if one.label else "bar-faint"
         canvas.rect((x - 2.0, high, 4.0, max(low - high, 1.0)), kind, tip)
-        told = {"x": 100.0 * one.lost, "y": one.tau1.mean, "name": one.label}
+        told: dict[str, Any] = {"x": 100.0 * one.lost, "y": one.tau1.mean, "name": one.label}
+        if len(kinds) > 1:
+            told["series"] = say(f"figures.plans.{one.kind}")
         canvas.datum("point", **told, y_lower=one.tau1.lower, y_upper=one.tau1.upper)
+        colour, shape = _COLOUR[one.kind], _SHAPE[one.kind]
+        if one.kind == KINDS[0] and not one.label:
+            colour = "bar-mid" if one.faint or len(kinds) < 2 else "bar"
+        elif one.faint and not one.label:
+            colour += " dot"
         if one.address:
-            canvas.link(one.address, (x, y), tip, here=bool(one.label))
+            here = bool(one.label)
+            canvas.link(one.address, (x, y), tip, here=here, kind=colour, shape=shape)
         else:
-            canvas.dot((x, y), 6.0 if one.label else 3.5, "bar" if one.label else "bar-mid", tip)
+            canvas.dot((x, y), 6.0 if one.label else 3.5, colour, tip, shape)
         said.append(f"{tip}.")
     for one in points:
         if one.label:
@@ -218,6 +239,20 @@ def frontier(
             _label(canvas, one.label, (x, y), taken)
     canvas.describe(say("figures.plans.title"), said)
     canvas.x_axis(canvas.x_ticks(6), say("figures.plans.axis"))
+
+
+def _legend(canvas: Canvas, kinds: Sequence[str]) -> None:
+    """Name the marks of kinds of plans, in as many lines as they need."""
+    x, height = 5.0, line_height("label") + 3
+    for kind in kinds:
+        words = say(f"figures.plans.{kind}")
+        width = 12 + text_width(words) + 16
+        if x > 5.0 and x + width > canvas.width:
+            x, canvas.cursor = 5.0, canvas.cursor + height
+        canvas.dot((x, canvas.cursor + 8), 4.5, _COLOUR[kind], words, _SHAPE[kind])
+        canvas.text(x + 10, canvas.cursor + 12, words, "start")
+        x += width
+    canvas.cursor += height + 6
 
 
 def _label(
@@ -248,37 +283,81 @@ def risk_cells(canvas: Canvas, found: RiskMap, most: float | None = None) -> Non
     Four steps of equal factors tell less than a number and are seen at a glance; the number is in
     the tip of a cell. The darkest step begins at a quarter of `most`; None: of the largest cell.
     """
-    rows, columns = found.labels
     most = found.largest if most is None else most
-    names = [shortened(label, 0.3 * canvas.width, "tiny", most=1)[0] for label in rows]
-    canvas.name(say("figures.risk_map.rows", names=found.names), kind="tiny")
+    said = []
+    for (i, j), (x, y, width, height), where in _cells(canvas, found.names, found.labels):
+        risk, n = found.tau1[i][j], found.records[i][j]
+        canvas.datum("cell", name=found.labels[0][i], x=found.labels[1][j], value=risk)
+        box = (x + 0.5, y + 0.5, width - 1, height - 1)
+        if risk is None:
+            canvas.rect(box, "cell-few", say("figures.risk_map.few", where=where))
+        elif n:
+            tip = say("figures.risk_map.cell", where=where, tau1=risk, n=n)
+            canvas.rect(box, _shade(risk, NONE, most), tip)
+            if risk > most / 4:
+                said.append(f"{tip}.")
+    canvas.describe(say("figures.risk_map.title", names=found.names), said)
+    axis = say("figures.risk_map.axis", total=found.total, names=found.names)
+    _columns(canvas, found.labels[1], axis)
+
+
+@drawing
+def table_cells(canvas: Canvas, found: TableCounts) -> None:
+    """Draw the records in the cells of two keys: the left half of a cell before, the right after.
+
+    The darker, the more, by four steps of equal factors; a cell that is as it was has one colour.
+    """
+    said = []
+    for (i, j), (x, y, width, height), where in _cells(canvas, found.names, found.labels):
+        both = found.before[i][j], found.after[i][j]
+        tip = say("figures.table.cell", where=where, before=both[0], after=both[1])
+        for half, (name, n) in enumerate(zip(("before", "after"), both, strict=True)):
+            row = {"name": found.labels[0][i], "x": found.labels[1][j], "value": n}
+            canvas.datum("cell", series=say(f"committee.{name}"), **row)
+            box = (x + 0.5 + half * (width - 1) / 2, y + 0.5, (width - 1) / 2, height - 1)
+            if n is None:
+                canvas.rect(box, "cell-few", say("figures.risk_map.few", where=where))
+            elif any(both):
+                canvas.rect(box, _shade(n, 0.5, found.largest), tip)
+        if None not in both and max(both[0] or 0.0, both[1] or 0.0) > found.largest / 4:
+            said.append(f"{tip}.")
+    canvas.describe(say("figures.table.title", names=found.names), said)
+    _columns(canvas, found.labels[1], say("figures.table.axis", names=found.names))
+
+
+def _shade(value: float, least: float, most: float) -> str:
+    step = 0 if value < least else 1 + int(value > most / 16) + int(value > most / 4)
+    return ("cell-0", "bar-faint", "bar-mid", "bar")[step]
+
+
+def _cells(
+    canvas: Canvas, names: tuple[str, str], labels: tuple[Sequence[str], Sequence[str]]
+) -> Iterator[tuple[tuple[int, int], tuple[float, float, float, float], str]]:
+    """Place, box and name of the cells of two keys, the rows named beside them."""
+    rows, columns = labels
+    short = [shortened(label, 0.3 * canvas.width, "tiny", most=1)[0] for label in rows]
+    canvas.name(say("figures.risk_map.rows", names=names), kind="tiny")
     canvas.cursor += 4
-    canvas.left = 8 + max((text_width(name, "tiny") for name in names), default=0.0)
+    canvas.left = 8 + max((text_width(name, "tiny") for name in short), default=0.0)
     side = (canvas.right - canvas.left) / max(len(columns), 1)
     height = max(min(side, 24.0), 13.0)
     canvas.area(height * len(rows))
-    said = []
-    for i, (name, risks, counts) in enumerate(zip(names, found.tau1, found.records, strict=True)):
+    for i, name in enumerate(short):
         y = canvas.top + i * height
         canvas.text(canvas.left - 6, y + height / 2 + 4, name, "end", "tiny", rows[i])
-        for j, (risk, n) in enumerate(zip(risks, counts, strict=True)):
-            where = f"{found.names[0]} {rows[i]}, {found.names[1]} {columns[j]}"
-            canvas.datum("cell", name=rows[i], x=columns[j], value=risk)
-            box = (canvas.left + j * side + 0.5, y + 0.5, side - 1, height - 1)
-            if risk is None:
-                canvas.rect(box, "cell-few", say("figures.risk_map.few", where=where))
-            elif n:
-                step = 0 if risk < NONE else 1 + int(risk > most / 16) + int(risk > most / 4)
-                tip = say("figures.risk_map.cell", where=where, tau1=risk, n=n)
-                canvas.rect(box, ("cell-0", "bar-faint", "bar-mid", "bar")[step], tip)
-                if risk > most / 4:
-                    said.append(f"{tip}.")
-    canvas.describe(say("figures.risk_map.title", names=found.names), said)
-    places = [(canvas.left + (j + 0.5) * side, label) for j, label in enumerate(columns)]
+        for j, label in enumerate(columns):
+            where = f"{names[0]} {rows[i]}, {names[1]} {label}"
+            yield (i, j), (canvas.left + j * side, y, side, height), where
+
+
+def _columns(canvas: Canvas, labels: Sequence[str], axis: str) -> None:
+    """Name the columns of cells below them."""
+    side = (canvas.right - canvas.left) / max(len(labels), 1)
+    places = [(canvas.left + (j + 0.5) * side, label) for j, label in enumerate(labels)]
     short = [
         (x, shortened(label, max(side * 1.6, 40.0), "label", most=1)[0]) for x, label in places
     ]
-    canvas.categories(short, say("figures.risk_map.axis", total=found.total, names=found.names))
+    canvas.categories(short, axis)
 
 
 @drawing

@@ -44,6 +44,8 @@ class PlanPictures:
     """Population uniques among the sample uniques of some levels."""
     maps: Sequence[tuple[str, Drawing]]
     """Risk by two keys, before and now."""
+    table: Drawing | None
+    """The records in the cells of these two keys, before and now."""
     kept: str
     """What is left of their table."""
     names: Sequence[str]
@@ -125,6 +127,7 @@ def pictures_part(state: State) -> Markup:
             keys=drawn.get("keys", ()),
             groups=drawn.get("groups"),
             maps=drawn.get("maps", ()),
+            table=drawn.get("table"),
             kept=drawn.get("kept", ""),
             names=names,
             pair=drawn.get("pair", ("", "")),
@@ -146,9 +149,10 @@ def pictures_part(state: State) -> Markup:
 def _drawn(found: Pictures) -> dict[str, Any]:
     from unikat.report.pages.committee import bars
     from unikat.report.pages.figures import groups
-    from unikat.report.pages.release_figures import risk_cells
+    from unikat.report.pages.release_figures import risk_cells, table_cells
     from unikat.report.text.numbers import listed
     from unikat.report.text.overview import MOST_GROUPS, riskiest
+    from unikat.report.text.words import say
 
     keys = [
         KeyBars(
@@ -183,9 +187,19 @@ def _drawn(found: Pictures) -> dict[str, Any]:
             share=table.distance,
             expected=table.distance_expected,
         )
+        if found.counts is not None and found.counts.joined:
+            kept = f"{say('figures.table.joined')} {kept}"
     pair = next((one.names for one in (found.after, found.before) if one is not None), ("", ""))
     drawn = groups(shown) if shown else None
-    return {"keys": keys, "maps": maps, "groups": drawn, "kept": kept, "pair": pair}
+    cells = None if found.counts is None else table_cells(found.counts)
+    return {
+        "keys": keys,
+        "maps": maps,
+        "groups": drawn,
+        "kept": kept,
+        "table": cells,
+        "pair": pair,
+    }
 
 
 def _all(found: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -42,8 +43,8 @@ class Frontier:
 
     problem: str
     picture: Drawing | None
-    plans: Sequence[tuple[str, str]]
-    """Every plan as the address names it and in words, in the order of the frontier."""
+    plans: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    """By kind, every plan as the address names it and in words, in the order of the frontier."""
     here: str
     """The one that is chosen, else that of the sliders; empty: neither is."""
     drawn: str
@@ -114,39 +115,63 @@ def searched(question: Question) -> str:
 
 def frontier_part(state: State, *, part: bool, now: Question | None = None) -> Markup:
     """Draw the frontier with the plan of the sliders, of which `now` is asked, and candidates."""
+    from unikat.report.facts.protection import KINDS
     from unikat.report.pages.release_figures import Point, frontier
     from unikat.report.text.numbers import number
     from unikat.report.text.plan_words import key_words
+    from unikat.report.text.words import say
 
     question = state.explorer.frontier()
     found = question.last.get("frontier")
-    picture, plans, said, here = None, [], "", ""
+    picture, said, here = None, "", ""
+    plans: dict[str, list[tuple[str, str]]] = {}
     sliders, chosen = state.named(state.steps, state.besides), state.chosen.get(PLAN, "")
     if found is not None:
         points = []
         marked = _marked(state, now)
         for one in found["points"]:
-            rules = "; ".join(key_words(name, rule) for name, rule in one["rules"].items())
-            words = say("web.what_if_frontier.loses", lost=one["lost"], rules=rules)
+            rules = [key_words(name, rule) for name, rule in one["rules"].items()]
+            rules = [_also(one["besides"])] * bool(one["besides"]) + rules
+            words = say("web.what_if_frontier.loses", lost=one["lost"], rules="; ".join(rules))
             tau1 = SimpleNamespace(**one["tau1"])
             value = ends(one["tau1"]) if question.done else number(tau1.mean)
-            plans.append((state.named(one["steps"], {}), f"τ1 {value}, {words}"))
-            label = next((_called(n) for n, at, _ in marked if at == (one["steps"], {})), "")
-            points.append(Point(words, one["lost"], tau1, label, state.at("what-if", one["steps"])))
-        steps = [one["steps"] for one in found["points"]]
-        points += [point for _, at, point in marked if at[1] or at[0] not in steps]
+            plan = one["steps"], one["besides"]
+            listed = plans.setdefault(say(f"figures.plans.{one['kind']}"), [])
+            listed.append((state.named(*plan), f"τ1 {value}, {words}"))
+            label = next((_called(name) for name, at, _ in marked if at == plan), "")
+            there = state.moved({"target": state.target or " ", **one["besides"]})
+            points.append(
+                Point(
+                    words,
+                    one["lost"],
+                    tau1,
+                    label,
+                    there.at("what-if", one["steps"]),
+                    kind=one["kind"],
+                    faint=one["beaten"],
+                )
+            )
+        known = [(one["steps"], one["besides"]) for one in found["points"]]
+        points += [point for _, at, point in marked if at not in known]
         picture = frontier(points, state.explorer.level, limit_of(state.target))
-        n, listed = len(plans), {plan for plan, _ in plans}
-        if chosen and chosen not in listed:
+        names = {plan for some in plans.values() for plan, _ in some}
+        if chosen and chosen not in names:
             # It stays chosen until somebody chooses another one.
-            plans.append((chosen, say("web.what_if_frontier.beaten")))
-        here = chosen or (sliders if sliders in listed else "")
+            beaten = say("web.what_if_frontier.beaten")
+            plans[say("figures.plans.chosen")] = [(chosen, beaten)]
+        here = chosen or (sliders if sliders in names else "")
+        of_kinds = Counter(one["kind"] for one in found["points"])
+        n, n_others = of_kinds[KINDS[0]], len(found["points"]) - of_kinds[KINDS[0]]
         said = say(
             "web.what_if_frontier.every" if found["every"] else "web.what_if_frontier.some",
-            "" if found["every"] else "web.what_if_frontier.stopped",
+            "" if found["every"] or not question.done else "web.what_if_frontier.stopped",
+            n_others and "web.what_if_frontier.others",
+            of_kinds["suppress"] and "web.what_if_frontier.left",
             "" if question.done else "web.what_if_frontier.by_few",
             n=n,
             n_plans=found["n_plans"],
+            n_others=n_others,
+            n_looked_at=found["n_others"],
         )
     fields, at = state.fields(state.steps), state.bench.pages.at
     more = {"seen": str(question.stage), **state.chosen}
@@ -156,7 +181,7 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
         Frontier(
             problem=question.problem,
             picture=picture,
-            plans=plans,
+            plans=[*plans.items()],
             here=here,
             drawn="" if chosen else here,
             address=at(f"/what-if/{state.id}"),
@@ -172,6 +197,7 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
 
 def _marked(state: State, now: Question | None) -> list[tuple[str, Any, Point]]:
     """The candidates and the plan of the sliders: name, where it is, and its point."""
+    from unikat.report.facts.protection import kind_of
     from unikat.report.pages.release_figures import Point
 
     found = []
@@ -180,14 +206,9 @@ def _marked(state: State, now: Question | None) -> list[tuple[str, Any, Point]]:
         if look is not None:
             words = say("web.what_if_frontier.lost", name=_called(name), lost=look["lost"])
             tau1 = SimpleNamespace(**look["tau1"])
-            point = Point(
-                words,
-                look["lost"],
-                tau1,
-                _called(name),
-                one.at("what-if", one.steps),
-                beaten=True,
-            )
+            at = one.at("what-if", one.steps)
+            kind, called = kind_of(one.besides), _called(name)
+            point = Point(words, look["lost"], tau1, called, at, beaten=True, kind=kind)
             found.append((name, (one.steps, one.besides), point))
     return found
 
@@ -275,9 +296,12 @@ def _cells(one: State, look: Mapping[str, Any]) -> list[str]:
         number(look["n_uniques"]),
         number(look["smallest"]),
         percent(look["lost"]),
-        "; ".join(f"{name}: {text}" for name, text in one.besides.items())
-        or say("web.what_if_candidates.nothing"),
+        _also(one.besides) or say("web.what_if_candidates.nothing"),
     ]
+
+
+def _also(besides: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {text}" for name, text in besides.items())
 
 
 def _by_hand(one: State, key: str) -> str:

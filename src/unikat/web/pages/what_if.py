@@ -321,7 +321,7 @@ def numbers_of(state: State, question: Question, *, part: bool) -> Numbers:
                 ends(look["tau1"]),
             ),
             *(
-                [(say("web.what_if.persons"), number(first["persons"]), number(look["persons"]))]
+                [(say("web.what_if.persons"), ends(first["persons"]), ends(look["persons"]))]
                 if of
                 else []
             ),

@@ -230,9 +230,11 @@ def look_in(question: Question) -> Mapping[str, Any] | None:
 
 
 def ends(one: Mapping[str, float]) -> str:
-    """Write a number with its interval."""
+    """Write a number with its interval; alone if it has none."""
     from unikat.report.text.numbers import number, to
 
+    if one["lower"] == one["mean"] == one["upper"]:
+        return number(one["mean"])
     return f"{number(one['mean'])} ({to(number(one['lower']), number(one['upper']))})"
 
 
