@@ -7,7 +7,7 @@ import time
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from unikat.data import Design, read
@@ -108,7 +108,8 @@ def test_any_name_stands_before_a_value_in_quotes(names: list[str], last: bool) 
         "-1",
         dict.fromkeys(names, "9,8"),
     )
-    # A rule follows a quoted name.
+    # A rule follows a quoted name, but where a column is named like both.
+    assume(f"{names[0]}:width(5)" not in names)
     assert [key_of(item, names)[0] for item in split_keys(f"{quoted(names[0])}:width(5), x")] == [
         names[0],
         "x",
