@@ -69,6 +69,8 @@ def test_plans_are_weighed_on_one_page(
     # Later answers draw the frontier again; what was chosen there stays, also in the address.
     plans = page.get_by_label("A plan of the frontier")
     expect(plans).to_be_visible(timeout=PATIENCE)
+    # Until all plans are found the list is drawn again every second.
+    expect(frontier.locator("[role=status]")).to_have_count(0, timeout=PATIENCE)
     plans.select_option(index=1)
     chosen = plans.input_value()
     expect(page).to_have_url(re.compile("plan=%3F"), timeout=PATIENCE)
