@@ -30,7 +30,7 @@ _AGAIN = 0.05
 """Seconds after which a dropped Ctrl-C is repeated: by then its finalizer has ended."""
 
 patience: contextvars.ContextVar[float | None] = contextvars.ContextVar("patience", default=None)
-"""Seconds for which an answer of another machine is worth waiting; None: without end."""
+"""Seconds for which the answer of a database is worth waiting; None: without end."""
 _stoppers: dict[int, list[Callable[[], object]]] = {}
 """By thread: what makes the step stop that it is in."""
 _left: list[Callable[[], bool]] = []
@@ -117,6 +117,30 @@ def stopped_by(stop: Callable[[], object]) -> Iterator[None]:
         mine.remove(stop)
         if not mine:
             del _stoppers[threading.get_ident()]
+
+
+@contextmanager
+def within_patience(stop: Callable[[], object]) -> Iterator[None]:
+    """Stop the steps of this thread once they take longer than a page waits, if one waits."""
+    seconds, ended = patience.get(), threading.Event()
+    if seconds is None:
+        yield
+        return
+
+    def watch() -> None:
+        wait = seconds
+        while not ended.wait(wait):
+            # It ends the step that runs now; the thread may begin another.
+            stop()
+            wait = _POLL
+
+    watching = threading.Thread(target=watch, name="unikat-patience", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
 
 
 def interrupt_main_thread(number: int = signal.SIGINT) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sqlite3
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 import unikat
 from unikat.data import Design, read
+from unikat.data.profile import profile
 from unikat.data.queries import relation_of, without_values
 from unikat.errors import DataError
+from unikat.interrupts import patience
 
 DESIGN = Design(population_size=1_000)
 SECRET = "Geheimrat"
@@ -205,3 +208,23 @@ def test_what_duckdb_does_not_parse_is_refused_with_a_way_out() -> None:
         relation_of("SELECT j #>> '{a}' AS a FROM t")
     assert "view" in str(refused.value)
     assert "--table" in str(refused.value)
+
+
+def test_a_page_waits_for_no_query_or_view_without_end(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT i, 1 FROM x"
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.sqlite")) as base:
+        base.execute(f"CREATE VIEW endless AS {endless}")
+    with contextlib.closing(duckdb.connect(str(tmp_path / "x.duckdb"))) as base:
+        base.execute(
+            "CREATE VIEW endless AS SELECT count(*) AS a, 1 AS b FROM range(100000000000000)"
+        )
+    before = patience.set(0.2)
+    try:
+        for name in ("x.sqlite", "x.duckdb"):
+            for how in ({"table": "endless"}, {"query": endless}):
+                with pytest.raises(
+                    DataError, match="longer than 0 seconds, for which a page waits"
+                ):
+                    profile(tmp_path / name, **how)
+    finally:
+        patience.reset(before)

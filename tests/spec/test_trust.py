@@ -218,13 +218,17 @@ def test_one_option_allows_and_says_what_was_taken(sent: Path, capsys: Any) -> N
 def test_a_database_and_its_query_are_confirmed_together(sent: Path) -> None:
     address, query = "postgresql://me@db.example/survey", "SELECT A, B FROM persons"
     spec = {"population_size": 100, "keys": ["A", "B"], "data": {"database": address}}
-    for said in ({}, {"query": query}):
+    for said in ({}, {"query": query}, {"table": "persons"}):
         asked = AssessmentSpec.parse(spec | {"data": spec["data"] | said})
-        confirmed = Trust(sources=frozenset({source_digest(address, said.get("query"))}))
+        query_and_table = said.get("query"), said.get("table")
+        confirmed = Trust(sources=frozenset({source_digest(address, *query_and_table)}))
         assert confirmed.foreign(asked, sent) == []
-        for other in ((address, "SELECT A, B FROM others"), (address + "2", said.get("query"))):
+        for other in (
+            (address, "SELECT A, B FROM others"), (address, None, "others"),
+            (f"{address}2", *query_and_table),
+        ):  # fmt: skip
             found = Trust(sources=frozenset({source_digest(*other)})).foreign(asked, sent)
-            assert len(found) == len(said) + 1
+            assert len(found) == 1 + ("query" in said)
         # Of a registry nothing was confirmed.
         both = asked.model_copy(update={"registry": RegistrySpec(query=query)})
         assert [one.partition(":")[0] for one in confirmed.foreign(both, sent)] == [

@@ -124,10 +124,11 @@ def test_no_address_of_the_workbench_connects_by_itself(
     for word in ("127.0.0.1", str(port), "survey", "persons", "me", "Connect to this database"):
         assert word in shown
     # The file is exchanged after it was seen.
-    (folder / "x" / "workbench.toml").write_text(
-        REQUEST.format(port=port).replace("survey", "other")
-    )
-    assert client.post("/connect/x", {"digest": digest}).status_code == 409
+    for word in ("survey", "persons"):
+        (folder / "x" / "workbench.toml").write_text(
+            REQUEST.format(port=port).replace(word, "other")
+        )
+        assert client.post("/connect/x", {"digest": digest}).status_code == 409
     with pytest.raises(BlockingIOError):
         trap.accept()
 
@@ -145,6 +146,8 @@ def test_a_query_of_a_file_is_run_when_its_user_presses_the_button(
     # Another way of reading leaves it; a table takes its place.
     assert f"{n} records" in client.post("/file", {"path": path, "format": "sqlite"}).text
     assert "9 records" in client.post("/file", {"path": path, "table": "others"}).text
+    # Blanks around a query are no part of it.
+    assert f"{n} records" in client.post("/file", {"path": path, "query": f"\t{asked}\t\r\n"}).text
     for hostile in (
         "DELETE FROM persons", "SELECT 1; DROP TABLE persons", "ATTACH 'x.db' AS x",
         "COPY persons TO 'x.csv'", "SELECT * FROM read_csv('survey.csv')", "PRAGMA user_version",
@@ -274,6 +277,15 @@ def test_a_run_connects_once_its_user_has_seen_to_what(
     assert gone.headers["location"] == f"{client.access.base}/runs/{id}"
     assert "<strong>" in client.ask(f"/records/{id}?values=1").text
     assert client.ask(f"/neighbours/{id}?row=1&values=1").status_code == 200
+    # What was confirmed is this table or query, and no other of the database.
+    spec = folder / id / "assessment.toml"
+    whole, what = spec.read_text(), {"table": ("persons", "other"), "query": ("region", "'x'")}[id]
+    spec.write_text(whole.replace(*what))
+    for method, path in asking:
+        confirming(
+            client.ask(path, method, data={"max_sweeps": "80"} if method == "POST" else None)
+        )
+    spec.write_text(whole)
     # The values of a row are those of its record, though a table has no order of rows.
     rows = client.bench.run_rows(folder / id)
     texts = rows.held.texts(list(range(rows.held.n_records)))

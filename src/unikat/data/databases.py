@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,14 @@ from unikat.data.engine import (
 )
 from unikat.data.names import choose_table
 from unikat.data.numbers import as_text
-from unikat.data.queries import check_one, failing_column, refused, relation_of, without_values
+from unikat.data.queries import (
+    check_one,
+    failing_column,
+    refused,
+    relation_of,
+    took_too_long,
+    without_values,
+)
 from unikat.data.sources import (
     Declared,
     RelationSource,
@@ -26,6 +33,7 @@ from unikat.data.sources import (
     identifier,
 )
 from unikat.errors import DataError, brief
+from unikat.interrupts import within_patience
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,7 +85,7 @@ def open_sqlite(
     def load(names: Sequence[str], n_rows: int | None) -> pa.Table:
         import pyarrow as pa
 
-        with _sqlite(path, query) as connection:
+        with _sqlite(path, query, computed=is_view) as connection:
             types = [_types(connection, relation, is_view, one, n_rows) for one in names]
             # An index that holds some columns could give its rows in another order, and so could a
             # view of which only some columns are asked for.
@@ -138,8 +146,13 @@ def _batches(
 
 
 @contextmanager
-def _sqlite(path: Path, query: str | None) -> Iterator[sqlite3.Connection]:
-    """Open the file to be read only; errors leave as messages without values."""
+def _sqlite(
+    path: Path, query: str | None, *, computed: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """Open the file to be read only; errors leave as messages without values.
+
+    `computed`: of a query or view, which may never end; a page does not wait for that.
+    """
     name = brief(path.name)
     # Without a journal nothing is locked, and no file is made beside this one.
     pending = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
@@ -150,7 +163,8 @@ def _sqlite(path: Path, query: str | None) -> Iterator[sqlite3.Connection]:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(_only_reads)
-        yield connection
+        with within_patience(connection.interrupt) if computed else nullcontext():
+            yield connection
     # Names of columns and messages of damaged files need not be text.
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if "UTF-8 column" in str(error):
@@ -158,6 +172,8 @@ def _sqlite(path: Path, query: str | None) -> Iterator[sqlite3.Connection]:
                 f"{name}: the table holds text that is not UTF-8; correct it, or export the table "
                 "as CSV and name its encoding."
             ) from None
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+            raise took_too_long(name) from None
         if query is not None and _is_of_query(error):
             raise refused("a value cannot be computed as it asks", name) from None
         raise DataError(
@@ -225,7 +241,8 @@ def open_duckdb(
         attach_read_only(connection, path)
         if query is not None:
             connection.execute("USE original")
-            answer = _answer(connection, relation, query, path.name, memory_limit)
+            with _waited(connection, path.name):
+                answer = _answer(connection, relation, query, path.name, memory_limit)
             return TableSource.of(path, answer, "duckdb")
         rows = connection.execute(
             "SELECT schema_name, table_name, false FROM duckdb_tables() "
@@ -242,8 +259,9 @@ def open_duckdb(
         chosen = choose_table(list(places), table, what="table", file=path.name)
         relation = f"original.{places[chosen]}"
         if views[chosen]:
-            asked = connection.sql(f"SELECT * FROM {relation}")
-            return TableSource.of(path, _held(asked, path.name, memory_limit), "duckdb")
+            with _waited(connection, path.name):
+                answer = _held(connection.sql(f"SELECT * FROM {relation}"), path.name, memory_limit)
+            return TableSource.of(path, answer, "duckdb")
         described = connection.execute(f"DESCRIBE {relation}").fetchall()
     columns = [row[0] for row in described]
     enums = [row[0] for row in described if row[1].startswith("ENUM(")]
@@ -271,6 +289,18 @@ def open_duckdb(
         declare=declare,
         prepare=lambda connection: attach_read_only(connection, path),
     )
+
+
+@contextmanager
+def _waited(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[None]:
+    """Compute a query or view, which may never end; a page does not wait for that (DataError)."""
+    import duckdb
+
+    with within_patience(connection.interrupt):
+        try:
+            yield
+        except duckdb.InterruptException:
+            raise took_too_long(brief(name)) from None
 
 
 def _held(asked: duckdb.DuckDBPyRelation, name: str, memory_limit: str) -> pa.Table:
@@ -301,7 +331,7 @@ def _answer(
 
     try:
         asked = ask("*")
-    except duckdb.PermissionException:
+    except (duckdb.PermissionException, duckdb.InterruptException):
         raise
     except duckdb.Error as error:
         raise refused(without_values(error, query), name) from None

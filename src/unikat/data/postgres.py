@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unikat.data.engine import pattern, quoted
 from unikat.data.names import choose_table
 from unikat.data.postgres_places import not_connected, with_timeout
-from unikat.data.queries import check_one, failing_column, relation_of, without_values
+from unikat.data.queries import (
+    check_one,
+    failing_column,
+    relation_of,
+    took_too_long,
+    without_values,
+)
 from unikat.data.sources import Declared, Source, identifier
 from unikat.errors import DataError, SpecError, brief, option
 from unikat.files.scratch import Scratch, private
@@ -375,11 +381,8 @@ class PostgresSource(Source):
         code = f" (SQLSTATE {state})" if found else ""
         if state == "42P01" and self._table:
             return DataError(f"{self.name} is not there any more; choose another table.")
-        if state == "57014" and (seconds := patience.get()) is not None:
-            return DataError(
-                f"{self.name} cannot be read: it took longer than {seconds:,.0f} seconds, for "
-                "which a page waits. Choose fewer columns, or use a terminal, which waits for ever."
-            )
+        if state == "57014" and patience.get() is not None:
+            return took_too_long(self.name)
         # Found before a row was read: it names tables and columns of the query.
         if any(name in _OF_TEXT for name, _ in details) or state == "42501":
             names = re.search(r"ERROR:\s+([^\n]*)", text)

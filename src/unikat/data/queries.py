@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from unikat.errors import DataError, SpecError, brief, has_surrogates, option
+from unikat.interrupts import patience
 
 _MOST_CHARACTERS = 100_000
 _READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
@@ -193,6 +194,14 @@ def refused(why: str, name: str = "") -> DataError:
     """Say that a query is not run, and why."""
     begins = f"{name} cannot be read: the" if name else "The"
     return DataError(f"{begins} query is refused: {why}. It must be one SELECT. {_REMEDY}")
+
+
+def took_too_long(name: str) -> DataError:
+    """Say that a query or view was ended, since a page waits for it."""
+    return DataError(
+        f"{name} cannot be read: it took longer than {patience.get() or 0:,.0f} seconds, for "
+        "which a page waits. Choose fewer columns, or use a terminal, which waits for ever."
+    )
 
 
 def check_one(table: str | None) -> None:

@@ -123,8 +123,8 @@ def database_name(address: str) -> str:
     return parts.get("dbname") or parts.get("service") or "the database"
 
 
-def source_digest(database: str | None, query: str | None) -> str:
-    """Return what tells a database and its query from others; empty where there is neither.
+def source_digest(database: str | None, query: str | None, table: str | None = None) -> str:
+    """Return what tells a table of a database, or a query, from others; empty where none is.
 
     A digest can be given to another process without showing a query in the list of processes.
 
@@ -135,5 +135,5 @@ def source_digest(database: str | None, query: str | None) -> str:
     """
     if not (database or query):
         return ""
-    told = f"{database or ''}\0{query or ''}".encode("utf-8", "surrogatepass")
+    told = "\0".join([database or "", query or "", table or ""]).encode("utf-8", "surrogatepass")
     return hashlib.sha256(told).hexdigest()

@@ -43,7 +43,7 @@ class Trust(NamedTuple):
     quiet: bool = False
     """Whether it is not told what was allowed; for what is shown and not read."""
     sources: frozenset[str] = frozenset()
-    """Databases and queries of the data that the user has seen and confirmed, as `source_digest`
+    """Tables of databases and queries that the user has seen and confirmed, as `source_digest`
     tells them."""
 
     def takes(self, place: Place) -> bool:
@@ -56,7 +56,9 @@ class Trust(NamedTuple):
         where = "its folder" if self.inside is None else "the folder of the workbench"
         found = []
         data = getattr(spec, "data", None)
-        digest = source_digest(getattr(data, "database", None), getattr(data, "query", None))
+        digest = source_digest(
+            *(getattr(data, name, None) for name in ("database", "query", "table"))
+        )
         for place, value in of_user(spec):
             name = ".".join(place)
             confirmed = place in _OF_SOURCE and digest in self.sources

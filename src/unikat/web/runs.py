@@ -95,7 +95,8 @@ class _Job:
     folder: Path
     resume: bool
     source: str = ""
-    """Database and query that were given or confirmed for it, as `source_digest` tells them."""
+    """The table of a database, or the query, that was given or confirmed for it, as
+    `source_digest` tells them."""
     process: subprocess.Popen[bytes] | None = None
     cancelled: bool = False
 
@@ -278,7 +279,7 @@ class Runs:
             write_text(place / REQUEST, spec.to_toml(place))
             if not resume:
                 (place / EVENTS).unlink(missing_ok=True)
-            source = source_digest(spec.data.database, spec.data.query)
+            source = source_digest(spec.data.database, spec.data.query, spec.data.table)
             self._queue.append(_Job(id=id, folder=place, resume=resume, source=source))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="unikat-runs", daemon=True)

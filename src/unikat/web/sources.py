@@ -16,6 +16,7 @@ from unikat.spec.addresses import checked_address, connection_parts, is_address,
 from unikat.web.folder import Folder, NotInFolderError
 
 if TYPE_CHECKING:
+    from unikat.spec.base import Spec
     from unikat.spec.trust import Trust
 
 MOST_SECONDS = 60.0
@@ -53,6 +54,12 @@ class RunSource(NamedTuple):
         data = data if isinstance(data, Mapping) else {}
         return cls(path, *(str(data.get(name) or "") for name in ("query", "table")))
 
+    @classmethod
+    def of_spec(cls, spec: Spec) -> RunSource:
+        """Take it from what a run of this workbench is asked."""
+        data = spec.data
+        return cls(data.database or "", data.query or "", data.table or "")
+
     @property
     def address(self) -> str:
         """Of the database; empty of a file."""
@@ -61,7 +68,7 @@ class RunSource(NamedTuple):
     @property
     def digest(self) -> str:
         """What tells it from others; empty of a file that is read without a query."""
-        return source_digest(self.address, self.query)
+        return source_digest(self.address, self.query, self.table)
 
     @property
     def rows(self) -> list[tuple[str, str]]:
@@ -75,7 +82,8 @@ class RunSource(NamedTuple):
             otherwise = "as the service says" if by_service else "as PostgreSQL finds it"
             found.append((words, parts.pop(name, otherwise)))
         found += parts.items()
-        return [*found, ("Query", self.query) if self.query else ("Table", self.table)]
+        read = ("Query", self.query) if self.query else ("Table", self.table or "the only one")
+        return [*found, read]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +92,7 @@ class Sources:
 
     folder: Folder
     _confirmed: set[str] = field(default_factory=set)
-    """Databases and queries, as `source_digest` tells them."""
+    """Databases, and tables and queries of them, as `source_digest` tells them."""
 
     def find(self, path: str, query: str = "") -> Path | str:
         """Return where data lie: a file of the folder, or the address of a database.
@@ -131,6 +139,10 @@ class Sources:
 
         tables_in_database(checked_address(address))
         self._confirmed.add(source_digest(address, ""))
+
+    def confirm(self, source: RunSource) -> None:
+        """Take what a run reads as asked for by the user; its database has to be open."""
+        self._confirmed.add(source.digest)
 
     def confirm_query(self, path: str, query: str) -> None:
         """Take a query as that of the user; the database has to be open."""

@@ -202,8 +202,7 @@ class Workbench:
         """Confirm the database and the query of a run; errors of `open_database`."""
         if source.address:
             self.open_database(source.address)
-        if source.query:
-            self.sources.confirm_query(source.path, source.query)
+        self.sources.confirm(source)
 
     def run_source(self, id: str) -> RunSource:
         """Return of what data a run was, as its specification says."""

@@ -85,7 +85,7 @@ def reread(request: Request) -> Response:
         names = {"query", "table"}
     elif form.get("table"):
         names |= {"query"}
-    draft = bench.draft(path).updated(form, names)
+    draft = bench.draft(path).updated({**form, "query": query}, names)
     if query:
         bench.sources.confirm_query(path, query)
     bench.keep(draft)

@@ -27,6 +27,7 @@ from unikat.web.fields import (
 from unikat.web.folder import NotInFolderError
 from unikat.web.kinds import check_models
 from unikat.web.pages.check_page import Checked, checked, expected
+from unikat.web.sources import RunSource
 from unikat.web.workbench import (
     Nav,
     Tab,
@@ -171,6 +172,8 @@ def submit(request: Request) -> Response:
             return _page(bench, draft, out)
         check_models(spec)
         id = bench.runs.start(spec, out)
+        # Its user chose the table, and need not confirm it to continue the run.
+        bench.sources.confirm(RunSource.of_spec(spec))
     except UnikatError as error:
         if form.get("action") == "foresee" and is_part(request):
             return bench.page("foreseen.html.j2", Foreseen(lines=(), problem=str(error)))
