@@ -179,6 +179,15 @@ def test_numbers_times_and_date_columns_are_dates_too(tmp_path: Path) -> None:
     assert "BIRTH:year" in refused(plain, "BIRTH", dates={"BIRTH": "YYYY-MM-DD"})
 
 
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_column_without_a_date_is_missing_in_every_row(nothing: str | None) -> None:
+    frame = of(nothing, nothing).astype({"BIRTH": "str" if nothing == "" else object})
+    for how in ({}, {"dates": {"BIRTH": "DD/MM/YYYY"}}):
+        assert "missing in every row" in refused(frame, **how)
+    codes = {"missing_values": {"BIRTH": ["99/99/9999"]}}
+    assert "missing in every row" in refused(of("99/99/9999"), **codes)
+
+
 def test_synthetic_dates_have_the_form_of_the_column_and_lie_in_their_period() -> None:
     days = [date(1987, 11, 3), date(1990, 1, 31), date(1990, 2, 28), date(2001, 12, 24)]
     told = {"BIRTH": "DD.MM.YY to 2024"}

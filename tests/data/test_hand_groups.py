@@ -165,3 +165,45 @@ def test_a_text_that_names_no_file_is_refused(frame_of_regions, text) -> None:
     frame, _ = frame_of_regions
     with pytest.raises(SpecError, match=r"as in 'REGION: file\(region-groups\.csv\)'"):
         unikat.assess(frame, ["region", "sex"], population_size=900, groups=text)
+
+
+def test_a_group_never_has_a_code_that_is_declared_missing_beside_others(tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"age": [1.0, 2, 3, 4] * 40, "job": [-1.0, 5, 6, 7] * 40})
+    path = tmp_path / "a.sav"
+    labels = {"job": {-1: "not asked", 5: "baker", 6: "cook", 7: "smith"}}
+    pyreadstat.write_sav(frame, path, variable_value_labels=labels, missing_ranges={"job": [-1.0]})
+    groups = {
+        "not asked": "none or food",
+        "5": "none or food",
+        "cook": "none or food",
+        "7": "smith",
+    }
+    data = read(path, "age,job", UNKNOWN, groups={"job": groups})
+    assert data.keys[1].levels == (5, 7)
+    assert set(data.values(["job"])["job"].to_pylist()) == {5.0, 7.0}
+
+
+def test_the_codebook_of_a_protected_file_describes_the_groups() -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({name: rng.integers(1, 5, 80) for name in ("region", "sex", "age")})
+    entry = {"levels": [1, 2, 3, 4], "labels": {str(code): f"r{code}" for code in range(1, 5)}}
+    groups = {"region": {"r1": "upper", "2": "upper", "3": "r3", "r4": "4"}}
+    made = unikat.protect(
+        frame, "region,sex,age", population_size=900, recode="age: left out", groups=groups,
+        codebook={"region": entry}, model="latent-class", max_sweeps=10,
+    )  # fmt: skip
+    again = read(made.frame, "region,sex", UNKNOWN, codebook=made.codebook)
+    assert again.keys[0].labels == ("upper", "r3", "r4")
+    assert not any("label for" in said for said in again.warnings)
+
+
+def test_a_kind_that_the_groups_do_not_have_is_said() -> None:
+    frame = pd.DataFrame({"job": ["11", "12", "21"] * 4, "sex": ["m", "f"] * 6})
+    own, coarse = {"11": "a", "12": "a", "21": "b"}, {"11": "1", "12": "1", "21": "2"}
+    for how in ({"levels": {"job": "isco08"}}, {"codebook": {"job": {"kind": "isco08"}}}):
+        one = read(frame, "job,sex", UNKNOWN, groups={"job": own}, **how)
+        assert one.keys[0].told == ""
+        assert any("'isco08'" in said and "without it" in said for said in one.warnings)
+        one = read(frame, "job,sex", UNKNOWN, groups={"job": coarse}, **how)
+        assert (one.keys[0].told, one.warnings) == ("isco08", ())

@@ -189,7 +189,8 @@ def codebook_warnings(
         labels = {} if key.name not in entries else entries[key.name].labels
         levels = [str(level) for level in key.levels if level is not None]
         without = sum(level not in labels for level in levels)
-        if labels and without and key.binning is None and len(levels) <= _MOST_LABELLED:
+        is_coded = key.binning is None and not key.by_hand
+        if labels and without and is_coded and len(levels) <= _MOST_LABELLED:
             said.append(
                 f"The codebook has a label for {len(levels) - without} of the {len(levels)} levels "
                 f"of {brief(key.name)}; {without} {'has' if without == 1 else 'have'} none. Add "

@@ -217,6 +217,9 @@ def settle_form(
         _refuse_others(connection, text, told, where, name, "the form that is named")
         return told
     seen = readings(connection, text)
+    if not seen.n_values:
+        # A column without values has any form; that it has none is said of every key alike.
+        return KNOWN[0]
     if not seen.fitting:
         if seen.found:
             _refuse_others(connection, text, seen.found[0].form, where, name, "as most are")

@@ -2,7 +2,8 @@
 
 A file of groups has a level and its group in each row, as a recoding takes it. A group has the name
 that the file gives it; of a labelled number in a format that holds labels it has the lowest of its
-codes, with the name as label, as a statistical package recodes. Missing values stay as they stand.
+codes that is not declared missing, with the name as label, as a statistical package recodes.
+Missing values stay as they stand.
 """
 
 from __future__ import annotations
@@ -241,24 +242,28 @@ def in_groups(coded: CodedKey, hierarchy: Hierarchy, *, in_order: bool, by_code:
             "group with other levels; give it a row of its own, as in '.a;.a'."
         )
     found = list(members)
+    # A code that the file declares missing would hide the levels that are joined with it.
+    first = {
+        group: min(codes, key=lambda code: (code in key.declared_missing, code))
+        for group, codes in members.items()
+    }
     if in_order or by_code:
-        found.sort(key=lambda group: members[group][0])
+        found.sort(key=first.__getitem__)
     elif all(NUMERIC_TEXT.fullmatch(group) for group in found):
         found.sort(key=lambda group: (float(group), group))
     else:
         found.sort()
     place = {group: number for number, group in enumerate(found)}
     codes_of = [place[group] for group in group_of]
-    levels: list[object] = [key.levels[members[group][0]] if by_code else group for group in found]
+    levels: list[object] = [key.levels[first[group]] if by_code else group for group in found]
     labels = [
-        key.labels[members[group][0]] if [names[c] for c in members[group]] == [group] else group
+        key.labels[first[group]] if [names[c] for c in members[group]] == [group] else group
         for group in found
     ]
     if key.missing_level is not None:
         levels.append(None)
         labels.append(key.labels[key.missing_level])
     is_monotone = all(a <= b for a, b in pairwise(codes_of))
-    told = key.told if key.told in ("nominal", "ordered") else ""
     new = replace(
         key,
         levels=tuple(levels),
@@ -267,8 +272,6 @@ def in_groups(coded: CodedKey, hierarchy: Hierarchy, *, in_order: bool, by_code:
             place[names[code]] for code in key.private if members.get(names[code]) == [code]
         ),
         ordered=key.ordered if is_monotone else None,
-        told=told,
-        told_by=key.told_by if told else "",
         measure=key.measure if is_monotone and key.measure != "scale" else "",
         declared_missing=frozenset(
             place[group] for group in found if key.declared_missing.issuperset(members[group])

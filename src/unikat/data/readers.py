@@ -254,12 +254,19 @@ def read(
         by_hand[spec.name] = HandGroups(
             coded=coded[j], position=j, columns=columns, has_codes=by_code
         )
-    coded = _with_kinds(coded, levels or {}, opened)
+    before, coded = coded, _with_kinds(coded, levels or {}, opened)
     found = tuple(column.key for column in coded)
+    dropped = [
+        f"The groups of {brief(key.name)} are no levels of the kind {kind!r}, which "
+        f"{'its codebook' if key.name not in (levels or {}) else option('levels')} names: they are "
+        "read without it. Leave the kind out, or name one of the groups."
+        for key, one in zip(found, before, strict=True)
+        if key.by_hand and not key.told and (kind := (levels or {}).get(key.name, one.key.told))
+    ]
     return Microdata(
         name=opened.name,
         keys=found,
-        warnings=codebook_warnings(entries, opened.columns, found, opened.name),
+        warnings=(*codebook_warnings(entries, opened.columns, found, opened.name), *dropped),
         n_records=n_records,
         n_missing=tuple(column.n_missing for column in coded),
         design=design,

@@ -169,6 +169,8 @@ def released(
             continue
         if one is None or not (recoded or others.get(j) or nothing.any()):
             columns.append(column)
+            if one is not None and microdata.keys[j].by_hand:
+                changed[name] = _in_groups(microdata.keys[j], shown[j])
             continue
         key = microdata.keys[j]
         # Groups of a code system have its codes, unless a plan or the file has others.
@@ -382,6 +384,13 @@ def _levels(one: KeyRecoding, written: _Written, shown: Int32) -> tuple[Any, ...
         for group in np.unique(shown[shown >= 0]).tolist()
         if group != missing
     )
+
+
+def _in_groups(key: Key, shown: Int32) -> Changed:
+    """What a column has that was read in groups made by hand, and is written so."""
+    there = np.unique(shown[(shown >= 0) & (shown != key.missing_level)]).tolist()
+    labels = {key.levels[code]: key.labels[code] for code in there} if is_labelled(key) else {}
+    return Changed(levels=tuple(key.levels[code] for code in there), labels=labels)
 
 
 def _codebook(
