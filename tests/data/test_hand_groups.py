@@ -207,3 +207,22 @@ def test_a_kind_that_the_groups_do_not_have_is_said() -> None:
         assert any("'isco08'" in said and "without it" in said for said in one.warnings)
         one = read(frame, "job,sex", UNKNOWN, groups={"job": coarse}, **how)
         assert (one.keys[0].told, one.warnings) == ("isco08", ())
+
+
+def test_a_protected_file_is_verified_whose_groups_were_recoded_further() -> None:
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame({"region": rng.integers(1, 6, 90), "sex": rng.integers(0, 2, 90)})
+    groups = {1: "north", 2: "north", 3: "south", 4: "south", 5: "east"}
+    run = {"population_size": 900, "model": "latent-class", "max_sweeps": 10}
+    made = unikat.protect(
+        frame, "region,sex", groups={"region": groups}, recode="region: join(north,south)", **run
+    )
+    told = [
+        unikat.verify(first, made.frame, keys="region,sex", **how, **run)
+        for first, how in (
+            (frame, {"groups": {"region": groups}}),
+            (recoded(frame, groups), {}),
+        )
+    ]
+    assert told[0].summary.keys == told[1].summary.keys
+    assert told[0].summary.keys[0].n_recoded > 0

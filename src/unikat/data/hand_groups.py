@@ -196,7 +196,14 @@ class HandGroups:
         return pa.chunked_array([pc.if_else(pa.array(missing), own, written)])
 
 
-def in_groups(coded: CodedKey, hierarchy: Hierarchy, *, in_order: bool, by_code: bool) -> CodedKey:
+def in_groups(
+    coded: CodedKey,
+    hierarchy: Hierarchy,
+    *,
+    in_order: bool,
+    by_code: bool,
+    others_stay: bool = False,
+) -> CodedKey:
     """Join the levels of a key that are in one group.
 
     Levels are in the order that those of a file would have which was recoded beforehand.
@@ -212,6 +219,8 @@ def in_groups(coded: CodedKey, hierarchy: Hierarchy, *, in_order: bool, by_code:
         Whether the order of the levels is one that was told; else groups are sorted.
     by_code
         Whether groups of numbers have the lowest of their codes, and their name as label.
+    others_stay
+        Whether a level without a row is one by itself, as in a file that was recoded further.
 
     Raises
     ------
@@ -222,9 +231,10 @@ def in_groups(coded: CodedKey, hierarchy: Hierarchy, *, in_order: bool, by_code:
     key, (names_of,) = coded.key, hierarchy.groups
     check_group_names(key, set(names_of))
     names = level_names(key)
-    row_of = row_of_codes(key, hierarchy, {*names_of})
+    called = {*names_of}
+    row_of = row_of_codes(key, hierarchy, called.union(names) if others_stay else called)
     group_of = [
-        names_of[row_of[code]] if code in row_of else name if name in {*names_of} else label
+        names_of[row_of[code]] if code in row_of else label if label in called else name
         for code, (name, label) in enumerate(zip(names, key.labels, strict=False))
     ]
     members: dict[str, list[int]] = {}

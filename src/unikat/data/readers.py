@@ -82,6 +82,7 @@ def read(
     answers: Mapping[str, Sequence[str]] | None = None,
     levels: Mapping[str, str] | None = None,
     groups: Mapping[str, Groups] | None = None,
+    others_stay: bool = False,
     dates: str | Mapping[str, str] = "",
 ) -> Microdata:
     """Read microdata and find the levels of their keys.
@@ -168,6 +169,9 @@ def read(
     groups
         Groups of levels in which some keys are read, as if their columns had them: a file with a
         level and its group in each row, or a mapping, ``{"REGION": {1: "north", 2: "north"}}``.
+    others_stay
+        Whether levels that are in no row of their file of groups stay as they are, as in a file
+        that somebody recoded further; else they are refused.
     dates
         Form of the dates of some keys, where texts or numbers hold them and the form is not the
         only one that all have: ``{"BIRTH": "DD/MM/YYYY"}``; see `unikat.language.dates`.
@@ -248,7 +252,7 @@ def read(
             or entry.levels is not None
             or (levels or {}).get(spec.name) == "ordered"
         )
-        coded[j] = in_groups(one, tree, in_order=in_order, by_code=by_code)
+        coded[j] = in_groups(one, tree, in_order=in_order, by_code=by_code, others_stay=others_stay)
         if coded[j].key.n_levels == 1 and not constant_keys:
             refuse_constant(opened.name, coded[j].key)
         by_hand[spec.name] = HandGroups(

@@ -165,6 +165,7 @@ def open_data(
     constant_keys: bool = False,
     empty_rows: bool = False,
     answers: Mapping[str, Sequence[str]] | None = None,
+    others_stay: bool = False,
 ) -> Microdata:
     """Read the file, or the frame `source`, and find the levels of its keys.
 
@@ -186,6 +187,7 @@ def open_data(
         answers=answers,
         levels=data.levels,
         groups=data.groups,
+        others_stay=others_stay,
     )
     for warning in microdata.source.warnings:
         watcher.note(f"Warning: {warning}")

@@ -327,7 +327,17 @@ def _protected(spec: VerifySpec, frame: Any, answers: Mapping[str, Sequence[str]
             "both files; rename the columns."
         )
     data = data.of_columns(keys)
-    return open_data(data, keys, UNKNOWN, frame, fewest_keys=1, constant_keys=True, answers=answers)
+    return open_data(
+        data,
+        keys,
+        UNKNOWN,
+        frame,
+        fewest_keys=1,
+        constant_keys=True,
+        answers=answers,
+        # Groups that were recoded further are no levels of the original.
+        others_stay=True,
+    )
 
 
 def _matched(original: Microdata, protected: Microdata, column: str | None) -> Int64:
