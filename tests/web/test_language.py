@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def test_a_chosen_language_is_that_of_pages_and_reports_and_is_there_after_a_res
     client: Client, folder: Path, spoken: str
 ) -> None:
     assert '<html lang="en">' in client.ask("/files").text
-    answer = client.post("/language", {"language": spoken, "here": "keys", "path": "survey.csv"})
+    answer = client.post("/language", {"language": spoken, "at": "/keys?path=survey.csv"})
     assert answer.headers["location"].endswith("/keys?path=survey.csv")
     page = client.ask("/glossary").text
     assert f'<html lang="{spoken}">' in page
@@ -36,6 +37,17 @@ def test_a_chosen_language_is_that_of_pages_and_reports_and_is_there_after_a_res
     app, bench = make_app(Folder.of(folder), access)
     again = Client(app, access, bench)
     assert f'<html lang="{spoken}">' in again.ask("/files").text
+
+
+def test_where_scripts_are_off_one_comes_back_to_the_page_where_one_was(client: Client) -> None:
+    for page in ("/glossary", "/runs?search=a%26b", "/levels?path=survey.csv&edit=region"):
+        found = re.search(r'name="at" value="([^"]*)"', client.ask(page).text)
+        assert found is not None
+        back = client.post("/language", {"language": "fr", "at": unescape(found[1])})
+        assert back.headers["location"] == client.access.base + page
+    for elsewhere in ("//example.org/", "https://example.org", "\\example.org"):
+        back = client.post("/language", {"language": "fr", "at": elsewhere})
+        assert back.headers["location"].startswith(client.access.base + "/")
 
 
 def test_the_language_is_that_of_the_browser_until_one_is_chosen(client: Client) -> None:

@@ -23,24 +23,37 @@ class TimeLeft:
 
     def __str__(self) -> str:
         """Say the range in words, such as '1 to 3 minutes'."""
-        if math.isinf(self.upper):
-            return f"more than {_counted(self.lower, self.lower)}"
-        if not self.lower:
-            return f"less than {_counted(self.upper, self.upper - 1)}"
-        last = _counted(self.upper, self.upper - 1)
-        first = _counted(self.lower, min(self.lower, self.upper - 1))
-        number, _, unit = first.partition(" ")
-        same = last.partition(" ")[2].startswith(unit)
-        return f"{number if same else first} to {last}"
+        first, last = self.ends
+        if first is None or last is None:
+            return f"more than {first}" if last is None else f"less than {last}"
+        return f"{f'{first.number:g}' if first.unit == last.unit else first} to {last}"
+
+    @property
+    def ends(self) -> tuple[Time | None, Time | None]:
+        """Both ends in units of their own; none where there is no end."""
+        last = None if math.isinf(self.upper) else _counted(self.upper, self.upper - 1)
+        return _counted(self.lower, min(self.lower, self.upper - 1)) if self.lower else None, last
 
 
-_UNITS = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
+class Time(NamedTuple):
+    """A time in a unit that fits it."""
+
+    number: float
+    unit: str
+    """`second`, `minute`, `hour` or `day`."""
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        return f"{self.number:g} {self.unit}{'' if self.number == 1 else 's'}"
 
 
-def _counted(seconds: float, of: float) -> str:
-    """Write seconds in the largest unit that is not above another time."""
+_UNITS = ((86_400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+
+
+def _counted(seconds: float, of: float) -> Time:
+    """Give seconds in the largest unit that is not above another time."""
     size, unit = next((size, unit) for size, unit in _UNITS if of >= size or size == 1.0)
-    return f"{seconds / size:g} {unit[:-1] if seconds == size else unit}"
+    return Time(seconds / size, unit)
 
 
 _ENDS = (0.0, 10.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 3 * 3600.0, 10 * 3600.0, math.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import resources
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -42,7 +43,7 @@ from unikat.web.pages import (
     what_if,
 )
 from unikat.web.pages.problem import ProblemPage
-from unikat.web.pages.template import style
+from unikat.web.pages.template import shown_at, style
 from unikat.web.security import Access, Guard
 from unikat.web.sources import MOST_SECONDS, NotConnectedError
 from unikat.web.workbench import Nav, Workbench, status_of, texts, workbench_of
@@ -170,6 +171,9 @@ class _Application(Starlette):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in the language that was chosen, else in that of the browser."""
         asked = Headers(scope=scope).get("accept-language", "")
+        if scope["type"] == "http" and scope["method"] == "GET":
+            query = scope["query_string"].decode("latin-1")
+            shown_at.set(f"{quote(scope['path'])}{'?' if query else ''}{query}")
         patience.set(MOST_SECONDS)
         with speaking(self.state.workbench.spoken.code or preferred(asked)):
             await super().__call__(scope, receive, send)

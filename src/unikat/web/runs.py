@@ -22,9 +22,10 @@ from unikat.errors import OutputError, UnikatError, brief, why
 from unikat.files.folder import MARK, refuse_links
 from unikat.files.json import parse_json
 from unikat.files.locks import held
+from unikat.report.text.language import DEFAULT, LANGUAGES, speaking
 from unikat.report.text.words import say
 from unikat.spec.addresses import checked_address, source_digest
-from unikat.spec.kinds import ASSESS, Kind
+from unikat.spec.kinds import ASSESS, EVALUATE, Kind
 from unikat.web.events import FILE as EVENTS
 from unikat.web.events import Listener, Teller
 from unikat.web.folder import DEEPEST, Folder, NotInFolderError
@@ -59,6 +60,16 @@ class Run:
     """Whether there is work with which it would continue."""
     message: str = ""
     """What went wrong."""
+    language: str = DEFAULT
+    """Of the headline of its answer."""
+
+    @property
+    def beyond_verdict(self) -> str:
+        """The headline after the words of the verdict, which a page says in its own language."""
+        if self.answer is None or not self.answer.verdict:
+            return self.answer.headline if self.answer else ""
+        with speaking(self.language):
+            return self.answer.headline.removeprefix(say(f"verdict.word.{self.answer.verdict}"))
 
     @property
     def words(self) -> str:
@@ -362,7 +373,18 @@ def _ended(id: str, place: Path) -> Run:
         resumable=resumable,
         kept=kept,
         message=message,
+        language=DEFAULT if answer is None else _language(place, kind),
     )
+
+
+def _language(place: Path, kind: Kind) -> str:
+    """Find the language in which a run has said what it found; an evaluation says it in English."""
+    from unikat.files.toml import read_toml
+
+    with contextlib.suppress(UnikatError, KeyError, TypeError):
+        said = read_toml(place / kind.spec)["report"]["language"]
+        return said if said in LANGUAGES and kind is not EVALUATE else DEFAULT
+    return DEFAULT
 
 
 def _state(place: Path, kind: Kind, answer: Listed | None, listener: Listener) -> State:

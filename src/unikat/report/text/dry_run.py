@@ -12,7 +12,7 @@ from unikat.report.text.columns import proposed_words
 from unikat.report.text.language import wording
 from unikat.report.text.numbers import columns, listed, localised, number
 from unikat.report.text.plan_words import level_words
-from unikat.report.text.words import say
+from unikat.report.text.words import counted, say
 from unikat.report.text.zeros import terminal_sentence
 
 WIDTH = 88
@@ -97,7 +97,7 @@ def _fits(fits: Sequence[FitForeseen]) -> list[str]:
             sweeps = say("dry_run.sweeps", fit=fit)
             pace = _two(1e3 * fit.seconds_per_sweep)
             pace = pace if fit.measured else say("dry_run.counted", pace=pace)
-        time = str(range_between(fit.seconds.lower, fit.seconds.upper))
+        time = _between(fit.seconds.lower, fit.seconds.upper)
         rows.append((fit.model, fit.purpose, number(fit.n_fits), chains, pace, sweeps, time))
     return columns(rows, left=(0, 1))
 
@@ -118,8 +118,17 @@ def _sampling(facts: DryRunFacts) -> str:
     )
 
 
+def _between(lower: float, upper: float) -> str:
+    first, last = range_between(lower, upper).ends
+    of = [one and counted(one.number, one.unit) for one in (first, last)]
+    if first is None or last is None:
+        return say(f"dry_run.between.{'less' if first is None else 'more'}", time=of[0] or of[1])
+    low = number(first.number) if first.unit == last.unit else of[0]
+    return say("dry_run.between.ends", low=low, high=of[1])
+
+
 def _time(facts: DryRunFacts) -> str:
-    total = range_between(facts.seconds.lower, facts.seconds.upper)
+    total = _between(facts.seconds.lower, facts.seconds.upper)
     if not facts.fits:
         return say("dry_run.time.no_fits", total=total, facts=facts)
     fits = [fit for fit in facts.fits if fit.refused is None]

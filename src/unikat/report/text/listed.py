@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from unikat.data.units import HOUSEHOLD, RECORD, Unit
 from unikat.report.text import numbers
+from unikat.report.text.language import DEFAULT, speaking
 from unikat.risk.limits import Verdict
 
 _LONGEST = 2_000
@@ -45,7 +46,9 @@ def listed(kind: str, found: Numbers) -> Listed | None:
     reader = _KINDS[kind]
     try:
         fit = found["fit"] if kind == "synthesize" else found
-        said = dict(reader.figures(found))
+        # Their names are English.
+        with speaking(DEFAULT):
+            said = dict(reader.figures(found))
         said["Converged"] = "yes" if fit["converged"] is True else "no"
         if "seconds" in fit:
             said["Seconds of sampling"] = _number(fit["seconds"])
@@ -80,16 +83,17 @@ def _percent(value: float | None) -> str:
     return numbers.percent(nan if value is None else value)
 
 
-def _estimate(found: Numbers) -> str:
-    """Write median and interval."""
-    return f"{_number(found['median'])} ({_number(found['lower'])} to {_number(found['upper'])})"
+def _estimate(found: Numbers, centre: str = "median") -> str:
+    """Write the centre that the report shows, and the interval."""
+    return f"{_number(found[centre])} ({_number(found['lower'])} to {_number(found['upper'])})"
 
 
-def _risk(found: Numbers, of: str) -> Figures:
+def _risk(found: Numbers, of: str, centres: Sequence[str] = ("mean",)) -> Figures:
     if "n_uniques" in found:
         yield f"Sample uniques of {of}", _number(found["n_uniques"])
     for name in ("tau1", "tau2"):
-        yield f"{name.replace('tau', 'τ')} of {of}", _estimate(found[name])
+        for centre in centres:
+            yield f"{name.replace('tau', 'τ')} of {of}, {centre}", _estimate(found[name], centre)
 
 
 def _judged(found: Numbers | None) -> Figures:
@@ -107,7 +111,9 @@ def _sample(found: Numbers, unit: Unit = RECORD) -> Figures:
 
 def _assessed(found: Numbers) -> Figures:
     yield from _sample(found["sample"], HOUSEHOLD if found.get("households") else RECORD)
-    yield from _risk({name: found[name] for name in ("tau1", "tau2")}, "the file")
+    risk = {name: found[name] for name in ("tau1", "tau2")}
+    # Its report has the median; with other kinds of runs the mean is compared.
+    yield from _risk(risk, "the file", ("median", "mean"))
     yield "Probability of the intervals", _percent(found["tau1"]["level"])
     yield "Model", found["model"]
     yield from _judged(found.get("threshold"))
@@ -118,7 +124,7 @@ def _compared(found: Numbers) -> Figures:
     yield "Probability of the intervals", _percent(found["level"])
     for model in found["models"]:
         for name in ("tau1", "tau2"):
-            yield f"{name.replace('tau', 'τ')} by {model['model']}", _estimate(model[name])
+            yield f"{name.replace('tau', 'τ')} by {model['model']}, median", _estimate(model[name])
         if model["held_out"] is not None:
             score = model["held_out"]["mean"]
             said = "not known" if score is None else f"{score:.3f} nats per record"

@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unikat.data.shared_keys import MOST_TRIED
 from unikat.data.units import RECORD, Unit
 from unikat.report.text import numbers
 from unikat.report.text.words import say
-from unikat.risk.limits import Judged, Verdict
+from unikat.risk.limits import Judged, Reason, Verdict
 from unikat.spec.limits import Limit
 
 _HOUSEHOLDS = "households."
@@ -59,10 +60,11 @@ def verdict_text(
     >>> said.title, said.sentence
     ('Limit not met: τ1 ≤ 5.', 'The upper end of the 95% interval of τ1 is 7.')
     """
-    title = say(f"verdict.title.{found.verdict}", limit=named(found.limit))
+    word = say(f"verdict.word.{found.verdict}")
+    title = say("verdict.title", word=word, limit=named(found.limit))
     if found.verdict == "not known":
         assert found.reason is not None
-        sentence = say(f"verdict.reason.{found.reason}")
+        sentence = _reason(found.reason)
     else:
         assert found.value is not None
         sentence = measured(Limit.of(found.limit), found.value, level, of, unit)
@@ -81,8 +83,12 @@ def verdicts_text(found: Sequence[Judged], verdict: Verdict, remedy: str = "") -
         n_unknown=said_of.count("not known"),
     )
     reasons = sorted({one.reason for one in found if one.reason is not None})
-    said = [remedy] if verdict == "not met" else [say(f"verdict.reason.{one}") for one in reasons]
+    said = [remedy] if verdict == "not met" else [_reason(one) for one in reasons]
     return VerdictText(verdict=verdict, title=title, sentence=" ".join(filter(None, said)))
+
+
+def _reason(reason: Reason) -> str:
+    return say(f"verdict.reason.{reason}", most=MOST_TRIED)
 
 
 def named(limit: str) -> str:

@@ -70,7 +70,9 @@ class Expected:
     lines: Sequence[str]
     """Empty if it is not known."""
     why: str
-    """Why it is not known: what the run would be refused for; empty if another part says it."""
+    """Why it is not known; empty if another part says it."""
+    problem: str = ""
+    """What the run would be refused for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +195,7 @@ def expected(bench: Workbench, draft: Draft) -> Expected:
     try:
         lines = bench.expected_time(draft, spec)
     except UnikatError as error:
-        return Expected(lines=(), why=str(error))
+        return Expected(lines=(), why="", problem=str(error))
     return Expected(lines=lines, why="" if lines else say("web.expected.large"))
 
 

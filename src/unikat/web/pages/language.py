@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl, unquote
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from unikat.report.text.language import LANGUAGES
 from unikat.web.workbench import is_part, workbench_of
-
-STEPS = ("file", "keys", "columns", "run", "states")
-"""Pages of a file to which one comes back where scripts are off."""
 
 
 def choose(request: Request) -> Response:
@@ -20,5 +19,6 @@ def choose(request: Request) -> Response:
         bench.spoken.choose(form["language"])
     if is_part(request):
         return Response(headers={"HX-Refresh": "true"})
-    here, path = form.get("here"), form.get("path", "")
-    return bench.see(f"/{here}", path=path) if here in STEPS and path else bench.see("/")
+    # Where scripts are off. Whatever is asked for lies below the secret.
+    path, _, query = form.get("at", "").partition("?")
+    return bench.see(unquote(path) if path.startswith("/") else "/", **dict(parse_qsl(query)))

@@ -20,6 +20,7 @@ from unikat.web.pages.what_if_state import (
     PLAN,
     State,
     ends,
+    english,
     filled,
     limit_of,
     look_in,
@@ -56,7 +57,7 @@ class Frontier:
     fields: Mapping[str, str]
     said: str
     """How complete it is."""
-    words: str
+    words: Markup
     """How far the search is."""
     again: str
     part: bool
@@ -103,14 +104,12 @@ def frontier(request: Request) -> Response:
     return Response(str(frontier_part(state, part=False)), media_type="text/html")
 
 
-def searched(question: Question) -> str:
-    """How far a search is, in words."""
+def searched(question: Question) -> Markup:
+    """How far a search is, in words, which are those of a terminal once it has begun."""
     told = question.answer is not None and question.answer["kind"] == "searching"
-    return (
-        str(question.answer["text"])
-        if told and question.answer
-        else say("web.what_if_frontier.searching")
-    )
+    if told and question.answer:
+        return english(str(question.answer["text"]).replace("  ", " · "))
+    return Markup.escape(say("web.what_if_frontier.searching"))
 
 
 def frontier_part(state: State, *, part: bool, now: Question | None = None) -> Markup:
@@ -259,7 +258,7 @@ def candidates_part(state: State, *, part: bool, now: Question | None = None) ->
                 for key in names
             ]
         elif question.problem:
-            cells[0] = question.problem
+            cells[0] = english(question.problem)
         here = name != NOW and (one.steps, one.besides, one.target) == (
             state.steps, state.besides, state.target,
         )  # fmt: skip

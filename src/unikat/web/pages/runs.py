@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -65,6 +65,8 @@ class Row:
     name: str
     one: str
     other: str
+    english: bool = False
+    """Whether it is so in all languages."""
 
     @property
     def differs(self) -> bool:
@@ -146,23 +148,22 @@ def beside(request: Request) -> Response:
     if one.answer is None or other.answer is None:
         without = one if one.answer is None else other
         raise NotInFolderError(f"The run in {without.id!r} has no result.")
-    found = [
+    of_page = [
         {
-            say("titles.file"): run.answer.data,
+            say("titles.file"): answer.data,
             say("web.runs.state"): run.words,
             say("web.runs.begun"): run.begun,
         }
-        | dict(run.answer.figures)
-        for run in (one, other)
-        if run.answer is not None
+        for run, answer in ((one, one.answer), (other, other.answer))
     ]
+    found = [of_page[0] | dict(one.answer.figures), of_page[1] | dict(other.answer.figures)]
     specs = [dict(_asked(bench, run)) for run in (one, other)]
     page = BesidePage(
         title=say("web.beside.title"),
         nav=Nav(here="runs"),
         one=one,
         other=other,
-        numbers=_rows(*found, shared=one.kind != other.kind),
+        numbers=_rows(*found, shared=one.kind != other.kind, ours=of_page[0]),
         asked=_rows(*specs),
     )
     return bench.page("beside.html.j2", page)
@@ -216,16 +217,31 @@ def _words_of(run: Run) -> str:
     said = [run.id, say(f"web.kinds.{run.kind.name}"), run.words, run.begun]
     if run.answer is not None:
         said += [run.answer.data, *run.answer.models, run.answer.headline]
-        said += [say(f"web.limit.{run.answer.verdict}")] if run.answer.verdict else []
+        said += [say(f"verdict.word.{run.answer.verdict}")] if run.answer.verdict else []
     return " ".join(said).casefold()
 
 
-def _rows(one: Mapping[str, str], other: Mapping[str, str], *, shared: bool = False) -> list[Row]:
-    """Put what two runs have beside each other; `shared`: only what both have."""
+def _rows(
+    one: Mapping[str, str],
+    other: Mapping[str, str],
+    *,
+    shared: bool = False,
+    ours: Container[str] = (),
+) -> list[Row]:
+    """Put what two runs have beside each other; `shared`: only what both have.
+
+    Names in `ours` are in the language of the page, the others English.
+    """
     names = [name for name in one if not shared or name in other]
     names += [] if shared else [name for name in other if name not in one]
     return [
-        Row(name=name, one=one.get(name, ABSENT), other=other.get(name, ABSENT)) for name in names
+        Row(
+            name=name,
+            one=one.get(name, ABSENT),
+            other=other.get(name, ABSENT),
+            english=name not in ours,
+        )
+        for name in names
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import fields
 from functools import lru_cache, partial
 from typing import Any
@@ -30,6 +31,8 @@ from unikat.web.pages.pictures import (
     settling,
 )
 
+shown_at: ContextVar[str] = ContextVar("shown_at", default="")
+"""Address of the page that is answered, below the secret; empty of the answer to a form."""
 STYLE = ("style.css.j2", "workbench.css.j2")
 """The style of reports, and what the workbench adds."""
 
@@ -41,6 +44,7 @@ class Pages:
         self._base = base
         self._environment = environment()
         self._environment.globals["at"] = self.at
+        self._environment.globals["shown_at"] = shown_at.get
         self._environment.globals["term"] = self.term
         self._environment.globals["about"] = self.about
         self._environment.globals["t"] = partial(marked, at=self.at, term=self.term)
@@ -98,6 +102,7 @@ def environment() -> Environment:
         "flag_of": flag_of,
         "pair_bars": pair_bars,
         "reach": reach,
+        "shown_at": str,
         "term": lambda name, words="": words or name,
         "settling": settling,
         "small": small,

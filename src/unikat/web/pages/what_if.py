@@ -38,6 +38,7 @@ from unikat.web.pages.what_if_state import (
     Control,
     State,
     ends,
+    english,
     filled,
     folder_of,
     limit_of,
@@ -139,7 +140,7 @@ class Numbers:
 class Waiting:
     """The context of `what-if-waiting.html.j2`: what is being prepared or searched."""
 
-    words: str
+    words: Markup
     share: float | None
     again: str
     """Address to ask again; empty if there is nothing to wait for."""
@@ -460,7 +461,7 @@ def waiting(request: Request) -> Response:
 
 
 def _waiting(state: State, *, finding: bool) -> Markup:
-    words, share = state.explorer.text, state.explorer.share
+    words, share = english(state.explorer.text), state.explorer.share
     more = {}
     if finding:
         words, share, more = searched(state.explorer.find(state.target)), None, {"find": "1"}

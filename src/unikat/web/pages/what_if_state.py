@@ -229,6 +229,11 @@ def look_in(question: Question) -> Mapping[str, Any] | None:
     return answer["look"] if answer is not None and answer["kind"] == "look" else None
 
 
+def english(words: str) -> Markup:
+    """Mark words that are English in all languages."""
+    return Markup('<span lang="en">{}</span>').format(words)
+
+
 def ends(one: Mapping[str, float]) -> str:
     """Write a number with its interval; alone if it has none."""
     from unikat.report.text.numbers import number, to
