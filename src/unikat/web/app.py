@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from importlib import resources
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -50,6 +50,8 @@ from unikat.web.workbench import Nav, Workbench, status_of, texts, workbench_of
 
 MOST_FIELDS = 10_000
 """Of a form: some for each column of the file."""
+LONGEST = 2000
+"""Characters of an address to which one comes back after a change of language."""
 SCRIPTS = ("htmx.min.js", "htmx-sse.min.js", "workbench.js")
 DEFECT = (
     "This is a defect of unikat, not of your data. What you did before is kept: go back and try "
@@ -173,7 +175,9 @@ class _Application(Starlette):
         asked = Headers(scope=scope).get("accept-language", "")
         if scope["type"] == "http" and scope["method"] == "GET":
             query = scope["query_string"].decode("latin-1")
-            shown_at.set(f"{quote(scope['path'])}{'?' if query else ''}{query}")
+            at = f"{quote(scope['path'])}{'?' if query else ''}{query}"
+            # The address of a database may hold a password, and is not shown again.
+            shown_at.set(at if len(at) <= LONGEST and "://" not in unquote(query) else "")
         patience.set(MOST_SECONDS)
         with speaking(self.state.workbench.spoken.code or preferred(asked)):
             await super().__call__(scope, receive, send)

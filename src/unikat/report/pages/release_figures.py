@@ -97,7 +97,8 @@ def posteriors(canvas: Canvas, sides: Sequence[Side], limit: str | None = None) 
         words = titled(one.name, estimated(one.tau1.mean, one.tau1))
         said.append(f"{words}.")
         canvas.words(words, "strong", canvas.left, "start")
-        canvas.cursor += 6
+        # The words of the limit have a line of their own, above all bars.
+        canvas.cursor += 18 if bound is not None and not areas else 6
         canvas.area(58)
         areas.append((canvas.top, canvas.bottom))
         _bars_of(canvas, one, words, place)
@@ -111,7 +112,7 @@ def posteriors(canvas: Canvas, sides: Sequence[Side], limit: str | None = None) 
             canvas.line((x, top), (x, bottom), "mark")
         words = say("figures.posteriors.limit", bound=tick_text(bound))
         anchor = "start" if x < (canvas.left + canvas.right) / 2 else "end"
-        place_of_words = x + (5 if anchor == "start" else -5), areas[0][0] + 9
+        place_of_words = x + (5 if anchor == "start" else -5), areas[0][0] - 3
         canvas.text(*place_of_words, words, anchor, "tiny")
         said.append(f"{words}.")
     canvas.describe(say("figures.posteriors.title"), said)

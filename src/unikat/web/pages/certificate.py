@@ -61,7 +61,7 @@ def show(request: Request) -> Response:
         title=say("web.certificate.title", name=path.rpartition("/")[2]),
         nav=Nav(here="run", path=path),
         path=path,
-        certificates=[("", "none"), *((one, one) for one in known)],
+        certificates=[("", say("web.keys.none")), *((one, one) for one in known)],
         originals=[("", say("web.certificate.not_at_hand")), *((one, one) for one in files)],
         given=given,
         verdict=verdict,
