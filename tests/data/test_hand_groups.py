@@ -151,13 +151,17 @@ def test_a_labelled_number_has_the_lowest_code_and_the_name_as_label(tmp_path: P
         ({"region": dict.fromkeys(range(1, 8), "all")}, "same level in every row once it is group"),
         ({"region": dict.fromkeys(range(1, 8), "=1+1")}, "cannot be the name of a group"),
         ({"region": {}}, "holds no groups"),
+        ({"region": {**dict.fromkeys(range(1, 7), "x"), 7: None}}, "is empty"),
+        ({"region": {**dict.fromkeys(range(1, 7), "x"), 7: " "}}, "is empty"),
+        ({"region": {**dict.fromkeys(range(1, 7), "x"), 7: "NA"}}, "since it means missing"),
+        ({"region": {**dict.fromkeys(range(1, 7), "x"), 7: "-9"}}, "since it means missing"),
         ({"age": {20: "x"}}, "is grouped by width\\(5\\) and by"),
     ],
 )
 def test_groups_that_fit_no_key_are_refused(frame_of_regions, groups, fragment) -> None:
     frame, _ = frame_of_regions
     with pytest.raises((SpecError, DataError), match=fragment):
-        read(frame, ["region", "sex", "age:width(5)"], UNKNOWN, groups=groups)
+        read(frame, ["region", "sex", "age:width(5)"], UNKNOWN, groups=groups, missing_values=[-9])
 
 
 @pytest.mark.parametrize("text", ["region", "region: north", "region: file(); ", "file(a.csv)"])

@@ -23,7 +23,9 @@ from unikat.data.keys import Key
 from unikat.data.letters import is_letter
 from unikat.data.named_levels import Levels, codes_called, level_names
 from unikat.data.sampling import one_way
+from unikat.data.texts import MISSING_TOKENS
 from unikat.errors import SpecError, brief, option
+from unikat.spec.level_kinds import named_groups
 from unikat.spec.paths import hierarchy_file, is_path
 
 if TYPE_CHECKING:
@@ -55,11 +57,12 @@ def steers(name: str) -> bool:
 def check_group_names(key: Key, names: Iterable[str]) -> None:
     """Refuse names that somebody gave to groups and that no file should hold (SpecError)."""
     for name in names:
-        if steers(name) or len(name) > _LONGEST_GIVEN:
+        if not name.strip() or steers(name) or len(name) > _LONGEST_GIVEN:
             raise SpecError(
                 f"Key {key.name!r}, recoding: {brief(name)!r} cannot be the name of a group: it "
-                f"has more than {_LONGEST_GIVEN:,} characters, or control characters, or a "
-                "spreadsheet would run it as a formula. Give the group another name."
+                f"is empty, or has more than {_LONGEST_GIVEN:,} characters, or control "
+                "characters, or a spreadsheet would run it as a formula. Give the group another "
+                "name."
             )
 
 
@@ -129,9 +132,9 @@ def hierarchy_of(name: str, groups: Groups, encoding: str | None = None) -> Hier
                 f"{option('groups')} of {brief(name)!r} holds no groups; name the group of each "
                 "level, as in {'1': 'north', '2': 'north', '3': 'south'}."
             )
-        levels = tuple(one_way(str(level)) for level in groups)
+        named = named_groups(groups)
         found = Hierarchy(
-            name=GIVEN, levels=levels, groups=(tuple(str(group) for group in groups.values()),)
+            name=GIVEN, levels=tuple(map(one_way, named)), groups=(tuple(named.values()),)
         )
     else:
         path = hierarchy_file(groups) or (groups if is_path(groups) else None)
@@ -196,6 +199,17 @@ class HandGroups:
         return pa.chunked_array([pc.if_else(pa.array(missing), own, written)])
 
 
+def _check_not_missing(coded: CodedKey, groups: Set[str]) -> None:
+    """Refuse names of groups that a reader of the column would take for missing values."""
+    codes = {one_way(str(code)) for code in coded.declared.missing}
+    if found := sorted(name for name in groups if name in MISSING_TOKENS or one_way(name) in codes):
+        raise SpecError(
+            f"Key {coded.key.name!r}: {brief(found[0])!r} cannot be the name of a group, since it "
+            "means missing. Give the group another name, or make the levels missing: "
+            f"{option('missing_values', f'{coded.key.name}: CODE')}."
+        )
+
+
 def in_groups(
     coded: CodedKey,
     hierarchy: Hierarchy,
@@ -231,6 +245,8 @@ def in_groups(
     key, (names_of,) = coded.key, hierarchy.groups
     check_group_names(key, set(names_of))
     names = level_names(key)
+    if not by_code:
+        _check_not_missing(coded, {*names_of}.difference(names))
     called = {*names_of}
     row_of = row_of_codes(key, hierarchy, called.union(names) if others_stay else called)
     group_of = [

@@ -252,7 +252,13 @@ def read(
             or entry.levels is not None
             or (levels or {}).get(spec.name) == "ordered"
         )
-        coded[j] = in_groups(one, tree, in_order=in_order, by_code=by_code, others_stay=others_stay)
+        try:
+            coded[j] = in_groups(
+                one, tree, in_order=in_order, by_code=by_code, others_stay=others_stay
+            )
+        except SpecError as error:
+            # A run may read several files.
+            raise SpecError(f"{opened.name}: {error}") from None
         if coded[j].key.n_levels == 1 and not constant_keys:
             refuse_constant(opened.name, coded[j].key)
         by_hand[spec.name] = HandGroups(

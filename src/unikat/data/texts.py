@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-_MISSING_TOKENS = frozenset(("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "."))
+MISSING_TOKENS = frozenset(("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "."))
 """What programs write into text where there is no value; never taken as a level unasked."""
 COMMA_NUMBER = "[+-]?([0-9]+(,[0-9]*)?|,[0-9]+)([eE][+-]?[0-9]+)?"
 """Numbers with a comma before the decimals."""
@@ -25,7 +25,7 @@ def check_texts(
 ) -> None:
     """Refuse texts that are no level of their own by the look of them, unless declared."""
     texts = {str(value): n for value, n in counts.items() if str(value) not in declared}
-    tokens = sorted(texts.keys() & _MISSING_TOKENS)
+    tokens = sorted(texts.keys() & MISSING_TOKENS)
     if tokens:
         # The tokens are conventions, not values of records, so the message may tell them.
         rows = sum(texts[token] for token in tokens)
@@ -35,7 +35,7 @@ def check_texts(
             "category of its own, name it among the levels or labels of "
             f"{brief(name)} in the codebook."
         )
-    known = {str(value) for value in counts} | missing | declared | _MISSING_TOKENS | {""}
+    known = {str(value) for value in counts} | missing | declared | MISSING_TOKENS | {""}
     once = set[str]()
     padded = []
     for text in sorted(texts, key=len):

@@ -339,9 +339,10 @@ def _named(spec: ZerosSpec, hint: str = "") -> Iterator[None]:
         raise type(error)(f"{said}{hint}") from None
 
 
-def _of_keys(groups: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """Groups of keys that another file has, too."""
-    return {name: one for name, one in groups.items() if name in keys}
+def _of_keys(told: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """What is told of keys that another file has, too."""
+    names = {column_of(key) for key in keys}
+    return {name: one for name, one in told.items() if name in names}
 
 
 def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -> Registry:
@@ -355,7 +356,7 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         codebook=data.codebook,
         missing="integrate" if data.missing == "wildcard" else data.missing,
         missing_values=data.missing_values,
-        dates=data.dates,
+        dates=_of_keys(data.dates, spec.keys),
         **reading(spec.registry),
         constant_keys=True,
         answers={key.name: key.answers for key in survey.variables},
@@ -403,7 +404,7 @@ def read_release(
             codebook=data.codebook,
             missing=data.missing,
             missing_values=data.missing_values,
-            dates={name: form for name, form in data.dates.items() if name in map(column_of, keys)},
+            dates=_of_keys(data.dates, keys),
             **reading(asked),
             constant_keys=True,
             fewest_keys=1,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -147,14 +148,28 @@ def _groups_by_key(value: object) -> object:
     return found
 
 
+def named_groups(groups: Mapping[Any, Any]) -> dict[str, str]:
+    """Write levels and their groups as texts; what is missing has no name.
+
+    Examples
+    --------
+    >>> named_groups({1: "north", 2: None, 3: float("nan")})
+    {'1': 'north', '2': '', '3': ''}
+    """
+    return {str(level): "" if _is_missing(group) else str(group) for level, group in groups.items()}
+
+
+def _is_missing(group: object) -> bool:
+    nothing = type(group).__name__ in ("NoneType", "NAType", "NaTType")
+    return nothing or (isinstance(group, float) and isnan(group))
+
+
 def _checked_groups(groups: dict[str, Any]) -> dict[str, Any]:
     for one in groups.values():
         if not isinstance(one, Mapping) and hierarchy_file(one) is None:
             raise ValueError(_OF_GROUPS)
     return {
-        name: {str(level): str(group) for level, group in one.items()}
-        if isinstance(one, Mapping)
-        else one.strip()
+        name: named_groups(one) if isinstance(one, Mapping) else one.strip()
         for name, one in groups.items()
     }
 
