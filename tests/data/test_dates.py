@@ -188,6 +188,12 @@ def test_a_column_without_a_date_is_missing_in_every_row(nothing: str | None) ->
     assert "missing in every row" in refused(of("99/99/9999"), **codes)
 
 
+def test_groups_of_years_of_a_protected_file_are_named_without_a_rule() -> None:
+    groups = of("1985-1989", None, "1990-1994")
+    assert "without a rule, BIRTH" in refused(groups, "BIRTH:years(5)")
+    assert read(groups, ["BIRTH", "SEX"], DESIGN).keys[0].labels == ("1985-1989", "1990-1994")
+
+
 def test_synthetic_dates_have_the_form_of_the_column_and_lie_in_their_period() -> None:
     days = [date(1987, 11, 3), date(1990, 1, 31), date(1990, 2, 28), date(2001, 12, 24)]
     told = {"BIRTH": "DD.MM.YY to 2024"}

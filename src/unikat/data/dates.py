@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from unikat.data.engine import quoted
 from unikat.errors import DataError, SpecError, option
 from unikat.language.dates import FORMS, DateForm, Period
+from unikat.language.keys import quoted as quoted_name
 
 if TYPE_CHECKING:
     import duckdb
@@ -221,6 +222,7 @@ def settle_form(
         # A column without values has any form; that it has none is said of every key alike.
         return KNOWN[0]
     if not seen.fitting:
+        _refuse_groups(connection, text, where, name)
         if seen.found:
             _refuse_others(connection, text, seen.found[0].form, where, name, "as most are")
         _refuse_zones(connection, text, where)
@@ -267,6 +269,19 @@ def _refuse_others(
         raise DataError(
             f"{where}: {n_other:,} of {n_values:,} values are no dates {_plain(form)}, {why}. "
             f"{_remedy(name)}. If the dates have another form, name it: {_asked(name)}."
+        )
+
+
+def _refuse_groups(connection: duckdb.DuckDBPyConnection, text: str, where: str, name: str) -> None:
+    """Refuse groups of years, which no rule reads: a protected file has them."""
+    rows = connection.execute(
+        f"SELECT bool_and(regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{4}}')) FROM source"
+    ).fetchall()
+    if rows[0][0]:
+        raise DataError(
+            f"{where}: the values are groups of years, as a protected file has them. Name the key "
+            f"without a rule, {quoted_name(name)}; protect makes it coarser with "
+            f"{option('recode', f'{name}: years(10)')}."
         )
 
 
