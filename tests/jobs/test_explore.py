@@ -21,6 +21,7 @@ from unikat.jobs.looks import Points, Range
 from unikat.protection.subsample import Shares
 from unikat.report.facts.households import households_result
 from unikat.risk.limits import judge
+from unikat.spec.model import ModelSpec
 from unikat.spec.trust import Trust
 
 
@@ -34,7 +35,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
+def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[str, float | None]] = []
     found = Exploration.open(run, lambda *what: told.append(what), Trust(inside=run.parent))
     assert told[0] == ("Reading the file", None)
@@ -69,8 +72,14 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(run: Path) -> None:
     assert protected.summary.chosen.lost == pytest.approx(cheapest.lost, abs=1e-12)
     assert protected.summary.by_plan == cheapest.judged.value
     early: list[Points] = []
+    # As in a protection, latent classes alone weigh no suppressed values.
+    alone = found.frontier()
+    assert {tuple(one.besides) for one in alone.points} == {(), ("subsample",)}
+    assert alone.understated == "latent-class"
+    monkeypatch.setattr(ModelSpec, "tells_what_is_left", True)
     frontier = found.frontier(early=early.append)
     assert frontier.every
+    assert not frontier.understated
     assert early[0].n_plans == frontier.n_plans == math.prod(len(one.steps) for one in found.keys)
     of_kind = {
         kind: [one for one in frontier.points if one.kind == kind]

@@ -117,7 +117,14 @@ class FakeExplorer:
             },
         ]
         points = [{"kind": "recode", "besides": {}, "beaten": False} | one for one in points]
-        answer = {"kind": "frontier", "points": points, "n_plans": 8, "n_others": 9, "every": True}
+        answer = {
+            "kind": "frontier",
+            "points": points,
+            "n_plans": 8,
+            "n_others": 9,
+            "every": True,
+            "understated": "",
+        }
         return SimpleNamespace(
             answer=answer, last={"frontier": answer}, done=True, stage=2, problem=""
         )

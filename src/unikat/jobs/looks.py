@@ -139,3 +139,5 @@ class Points:
     """Samples and plans with suppressed values that were looked at."""
     every: bool
     """Whether no recoding is missing that has 2% less τ1 than the one before it."""
+    understated: str
+    """The model, where plans with suppressed values are left out, of which it tells too little."""

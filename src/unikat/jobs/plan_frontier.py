@@ -79,6 +79,8 @@ class PlanFrontier:
     """How its records are released; with `SHARES`, if samples are looked at."""
     suppress: bool
     """Whether suppressed values are looked at."""
+    understated: str
+    """The model, if they are not since it tells too little of what they leave."""
     look: Callable[[Sequence[int], Mapping[str, str]], tuple[Range, float]]
     """τ1 of a plan by all states, and the information that it loses."""
     between: Callable[[], None] = lambda: None
@@ -196,4 +198,5 @@ class PlanFrontier:
             n_plans=int(self._search.lost.size),
             n_others=self._n_others,
             every=self._every,
+            understated=self.understated,
         )

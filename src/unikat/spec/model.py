@@ -27,6 +27,11 @@ class ModelSpec(BaseModel):
         """The options given, by name; the model checks them."""
         return dict(self.model_extra or {})
 
+    @property
+    def tells_what_is_left(self) -> bool:
+        """Whether the model is calibrated on records with a low risk, which suppression leaves."""
+        return self.name == AUTO
+
     @classmethod
     def of(cls, text: str) -> Self:
         """Read a model as the command line names it: `gom` or `gom:components=30:base=uniform`.

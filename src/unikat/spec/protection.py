@@ -517,7 +517,7 @@ class ProtectionSpec(AssessmentSpec):
                 f"{asked} looks for the plan that reaches the target, and --swap is done after "
                 f"it; leave --swap out, or {remedy}"
             )
-        if suppresses and self.model.name != AUTO and self.target[0] != "k":
+        if suppresses and not self.model.tells_what_is_left and self.target[0] != "k":
             raise ValueError(
                 f"--suppress search relies on what is left of the risk of records with a low risk, "
                 f"which {self.model.name} alone understates: in trials the true τ1 was 1.6 to 2 "

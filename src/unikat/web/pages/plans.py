@@ -164,13 +164,15 @@ def frontier_part(state: State, *, part: bool, now: Question | None = None) -> M
         said = say(
             "web.what_if_frontier.every" if found["every"] else "web.what_if_frontier.some",
             "" if found["every"] or not question.done else "web.what_if_frontier.stopped",
-            n_others and "web.what_if_frontier.others",
+            n_others and f"web.what_if_frontier.{'samples' if found['understated'] else 'others'}",
             of_kinds["suppress"] and "web.what_if_frontier.left",
+            found["understated"] and "web.what_if_frontier.understated",
             "" if question.done else "web.what_if_frontier.by_few",
             n=n,
             n_plans=found["n_plans"],
             n_others=n_others,
             n_looked_at=found["n_others"],
+            model=found["understated"],
         )
     fields, at = state.fields(state.steps), state.bench.pages.at
     more = {"seen": str(question.stage), **state.chosen}
