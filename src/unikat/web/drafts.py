@@ -7,7 +7,7 @@ import hashlib
 import posixpath
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -141,8 +141,7 @@ class Draft:
                 continue
             if value not in (None, (), [], {}, defined.default):
                 values[defined.name] = _field_text(value)
-        options = spec.get("model", {})
-        given = {name: value for name, value in options.items() if name != "name"}
+        given = _options_given(spec.get("model", {}))
         # A mapping is none of the texts of a field.
         values.pop("set", None)
         given |= _without_field(spec, kind)
@@ -476,6 +475,18 @@ def may_be_restored(line: str, kind: Kind) -> bool:
         field.annotation,
         *get_args(field.annotation),
     )
+
+
+def _options_given(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a model that are not its own anyway: other kinds may not know them."""
+    options = {name: value for name, value in model.items() if name != "name"}
+    if not options:
+        return {}
+    from unikat.models.named import ALL
+
+    known = ALL.get(str(model.get("name")))
+    usual = {} if known is None else {one.name: one.default for one in fields(known)}
+    return {name: value for name, value in options.items() if value != usual.get(name, MISSING)}
 
 
 def _without_field(spec: Mapping[str, Any], kind: Kind) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from unikat.errors import UnikatError
+from unikat.report.text.words import say
 from unikat.web.sources import NotConnectedError
 from unikat.web.workbench import Nav, Workbench, is_part, status_of, workbench_of
 
@@ -81,7 +82,7 @@ def asked_first(request: Request, error: NotConnectedError) -> Response:
 
 def _page(bench: Workbench, id: str, then: str, problem: str, status: int) -> Response:
     page = ConnectPage(
-        title=f"Connect: {id}",
+        title=say("web.connection.title", id=id),
         nav=bench.nav(id),
         connection=connection(bench, id, then),
         problem=problem,
