@@ -57,12 +57,11 @@ def steers(name: str) -> bool:
 def check_group_names(key: Key, names: Iterable[str]) -> None:
     """Refuse names that somebody gave to groups and that no file should hold (SpecError)."""
     for name in names:
-        if not name.strip() or steers(name) or len(name) > _LONGEST_GIVEN:
+        if steers(name) or len(name) > _LONGEST_GIVEN:
             raise SpecError(
                 f"Key {key.name!r}, recoding: {brief(name)!r} cannot be the name of a group: it "
-                f"is empty, or has more than {_LONGEST_GIVEN:,} characters, or control "
-                "characters, or a spreadsheet would run it as a formula. Give the group another "
-                "name."
+                f"has more than {_LONGEST_GIVEN:,} characters, or control characters, or a "
+                "spreadsheet would run it as a formula. Give the group another name."
             )
 
 
@@ -244,6 +243,8 @@ def in_groups(
     """
     key, (names_of,) = coded.key, hierarchy.groups
     check_group_names(key, set(names_of))
+    if not all(map(str.strip, names_of)):
+        raise SpecError(f"Key {key.name!r}: a group has no name; give each level a group.")
     names = level_names(key)
     if not by_code:
         _check_not_missing(coded, {*names_of}.difference(names))
