@@ -105,11 +105,19 @@ def test_what_others_could_write_is_not_read(filled: Client, folder: Path) -> No
     place.chmod(0o600)
     assert opened(folder).bench.draft("survey.csv").keys
     text = place.read_text()
-    for wrong in ("", "[]", "{", text.replace("survey.csv", "other.csv"), '{"keys": 3}'):
+    half = text.replace('"age"', r'"\ud800"')
+    for wrong in ("", "[]", "{", text.replace("survey.csv", "other.csv"), '{"keys": 3}', half):
         place.write_text(wrong)
         assert opened(folder).bench.draft("survey.csv") == Draft(path="survey.csv")
+    # A key that is named twice is one.
+    place.write_text(text.replace('"age",', '"age", "age",', 1))
+    assert opened(folder).bench.draft("survey.csv").keys == ("age", "sex")
     outside = folder.parent / "outside.json"
     outside.write_text(text)
+    place.unlink()
+    # A pipe is not waited for.
+    os.mkfifo(place, 0o600)
+    assert opened(folder).bench.draft("survey.csv") == Draft(path="survey.csv")
     place.unlink()
     place.symlink_to(outside)
     assert opened(folder).bench.draft("survey.csv") == Draft(path="survey.csv")

@@ -194,6 +194,16 @@ def test_a_form_whose_length_is_not_told_is_refused(client: Client) -> None:
     assert sent.status_code == 411
 
 
+def test_a_password_in_a_file_of_a_run_is_not_shown(client: Client, folder: Path) -> None:
+    (folder / "x").mkdir()
+    for address in ("me:Geh31mrat@h/d", "h/d?password=Geh31mrat", "h/d?sslpassword=Geh31mrat"):
+        text = f'keys = ["age"]\n[data]\ndatabase = "postgresql://{address}"\n'
+        (folder / "x" / "workbench.toml").write_text(text)
+        shown = client.ask("/asked/x").text
+        assert "[data]" in shown
+        assert "Geh31mrat" not in shown
+
+
 def test_files_are_not_taken(client: Client) -> None:
     sent = client.ask("/keys", "POST", files={"path": ("a.csv", b"a,b\n1,2\n")})
     assert sent.status_code == 400

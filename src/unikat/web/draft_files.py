@@ -10,13 +10,14 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from unikat.errors import OutputError, UnikatError, why
+from unikat.errors import OutputError, UnikatError, has_surrogates, why
 from unikat.files.json import parse_json
 from unikat.report.text.language import LANGUAGES
 from unikat.spec.kinds import ASSESS, KINDS, Kind
@@ -62,11 +63,15 @@ class DraftFiles:
         kind = KINDS.get(str(found.get("kind")), ASSESS)
         keys = found.get("keys")
         of_keys = found.get("of_keys")
+        written = {name: value for name, value in found.items() if name != "path"}
+        if has_surrogates(json.dumps(written, ensure_ascii=False)):
+            # No form holds half a character, and no process could be asked of it.
+            return None
         return Draft(
             path=path,
             kind=kind,
             values=_known(texts(found.get("values")), kind),
-            keys=tuple(map(str, keys)) if isinstance(keys, list) else (),
+            keys=tuple(dict.fromkeys(map(str, keys))) if isinstance(keys, list) else (),
             groupings=texts(found.get("groupings")),
             of_keys={
                 str(name): texts(values)
@@ -149,11 +154,14 @@ def read_private(place: Path) -> Any:
     try:
         if place.parent.is_symlink():
             return None
-        handle = os.open(place, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        # A pipe of somebody else would be waited for.
+        how = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        handle = os.open(place, os.O_RDONLY | how)
         with os.fdopen(handle, "rb") as file:
             seen = os.fstat(handle)
             ours = not hasattr(os, "getuid") or seen.st_uid == os.getuid()
-            if not ours or seen.st_mode & 0o022 or seen.st_size > MOST_BYTES:
+            whole = stat.S_ISREG(seen.st_mode) and seen.st_size <= MOST_BYTES
+            if not ours or not whole or seen.st_mode & 0o022:
                 return None
             return parse_json(file.read(MOST_BYTES))
     except (OSError, ValueError, UnikatError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -135,7 +136,7 @@ class Workbench:
     states: DraftFiles
     """What is kept of drafts on disk."""
     spoken: ChosenLanguage
-    _past: dict[str, list[Draft]] = field(default_factory=dict)
+    _past: dict[str, deque[Draft]] = field(default_factory=dict)
     """What forms held before, by file."""
     _writers: dict[tuple[str, str], str] = field(default_factory=dict)
     """The tab that wrote last, by file and form."""
@@ -234,7 +235,7 @@ class Workbench:
         secret = {name: text for name, text in ours.values.items() if name in SECRETS}
         found = replace(found, values={**found.values, **secret})
         if found.said != ours.said:
-            self._past.setdefault(path, []).append(ours)
+            self._past.setdefault(path, deque(maxlen=MOST_UNDONE)).append(ours)
             self._drafts[path] = found
             self._tell_tabs(path)
 
@@ -244,9 +245,8 @@ class Workbench:
             before = self._drafts.get(draft.path)
             if before is None or before.said != draft.said:
                 draft = replace(draft, unsaved=self.states.write(draft))
-                past = self._past.setdefault(draft.path, [])
+                past = self._past.setdefault(draft.path, deque(maxlen=MOST_UNDONE))
                 past.append(before or Draft(path=draft.path))
-                del past[:-MOST_UNDONE]
             self._drafts[draft.path] = draft
 
     def undone(self, path: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unikat.errors import UnikatError
+from unikat.errors import UnikatError, hidden
 from unikat.report.text.words import say
 from unikat.spec.addresses import is_address
 from unikat.web import decisions
@@ -133,7 +133,8 @@ def asked(request: Request) -> Response:
         nav=bench.nav(id),
         run=run,
         name=name,
-        text=text,
+        # A file of somebody else may hold a password.
+        text="\n".join(map(hidden, text.split("\n"))),
     )
     return bench.page("asked.html.j2", page)
 
