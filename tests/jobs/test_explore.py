@@ -100,6 +100,11 @@ def test_a_look_is_a_what_if_and_a_search_is_that_of_protect(
     assert of_kind["recode"][0].rules == {}
     assert {tuple(one.besides) for one in frontier.points} == {(), ("subsample",), ("suppress",)}
     assert frontier.n_others == early[-1].n_others >= len(of_kind["sample"] + of_kind["suppress"])
+    # What a plan loses is the same before all states have told its risk, but of suppressed values,
+    # which follow the risk.
+    quick = {(one.steps, *one.besides.items()): one.lost for one in early[-1].points}
+    for one in of_kind["recode"] + of_kind["sample"]:
+        assert one.lost == pytest.approx(quick[one.steps, *one.besides.items()], abs=1e-12)
     for one in frontier.points:
         others = [other for other in frontier.points if other.kind != one.kind]
         beaten = any(o.lost < one.lost and o.tau1.mean <= one.tau1.mean for o in others)

@@ -138,9 +138,8 @@ def test_a_quotation_mark_within_a_name_is_a_character_like_others() -> None:
     assert split_keys('5" pipe, 6" pipe') == ['5" pipe', '6" pipe']
     assert split_keys('"open, b') == ['"open', "b"]
     assert entry_of('head: REL == "a; b"') == ("head", 'REL == "a; b"')
-    start = time.perf_counter()
-    split_keys('"' * 20_001 + ", " * 20_000)
-    assert time.perf_counter() - start < 5.0
+    # Each mark looks no further than the next one: else this would take very long.
+    assert len(split_keys('"' * 20_001 + ", " * 20_000)) == 1
 
 
 def test_the_message_shows_how_the_name_is_written() -> None:

@@ -339,16 +339,10 @@ def _named(spec: ZerosSpec, hint: str = "") -> Iterator[None]:
         raise type(error)(f"{said}{hint}") from None
 
 
-def _of_keys(told: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """What is told of keys that another file has, too."""
-    names = {column_of(key) for key in keys}
-    return {name: one for name, one in told.items() if name in names}
-
-
 def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -> Registry:
     """Read the registry that a specification names, or a frame, in the levels of the survey."""
     assert spec.registry is not None
-    data = spec.data
+    data = spec.data.of_columns([column_of(key) for key in spec.keys])
     table = read(
         frame_or_file(source, spec.registry.path, "No file of the registry is named", "[registry]"),
         list(spec.keys),
@@ -356,11 +350,11 @@ def read_registry(spec: AssessmentSpec, survey: CellTable, source: Any = None) -
         codebook=data.codebook,
         missing="integrate" if data.missing == "wildcard" else data.missing,
         missing_values=data.missing_values,
-        dates=_of_keys(data.dates, spec.keys),
+        dates=data.dates,
         **reading(spec.registry),
         constant_keys=True,
         answers={key.name: key.answers for key in survey.variables},
-        groups=_of_keys(data.groups, spec.keys),
+        groups=data.groups,
     ).tabulate()
     return Registry.of(table, survey)
 
@@ -392,11 +386,12 @@ def read_release(
         If it cannot be read or lacks a column, no key is shared, a person is in it twice, or the
         releases cannot be linked as asked.
     """
-    asked, data = spec.release, spec.data
+    asked = spec.release
     assert asked is not None
     file = frame_or_file(source, asked.path, "No file of the other release is named", "[release]")
 
     def opened(keys: Sequence[str]) -> Microdata:
+        data = spec.data.of_columns([column_of(key) for key in keys])
         return read(
             file,
             list(keys),
@@ -404,12 +399,12 @@ def read_release(
             codebook=data.codebook,
             missing=data.missing,
             missing_values=data.missing_values,
-            dates=_of_keys(data.dates, keys),
+            dates=data.dates,
             **reading(asked),
             constant_keys=True,
             fewest_keys=1,
             answers={key.name: key.answers for key in table.variables},
-            groups=_of_keys(data.groups, keys),
+            groups=data.groups,
         )
 
     columns, added = opened(asked.keys).source.columns, [column_of(one) for one in asked.keys]

@@ -140,4 +140,4 @@ class Points:
     every: bool
     """Whether no recoding is missing that has 2% less τ1 than the one before it."""
     understated: str
-    """The model, where plans with suppressed values are left out, of which it tells too little."""
+    """The model, if plans with suppressed values are left out because it understates their risk."""

@@ -80,7 +80,7 @@ class PlanFrontier:
     suppress: bool
     """Whether suppressed values are looked at."""
     understated: str
-    """The model, if they are not since it tells too little of what they leave."""
+    """The model, if they are not because it understates their risk; else empty."""
     look: Callable[[Sequence[int], Mapping[str, str]], tuple[Range, float]]
     """τ1 of a plan by all states, and the information that it loses."""
     between: Callable[[], None] = lambda: None

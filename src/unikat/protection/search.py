@@ -87,7 +87,7 @@ class SearchProgress:
     lost: float | None
     """Share of the information that this plan loses; None before one that reaches the target."""
     seconds: float
-    """Since the search began, or the run of which it is a part."""
+    """Since the search began; in an event of a run, since the run began."""
     unit: str = "look"
     """What is counted."""
     to_the_end: bool = False

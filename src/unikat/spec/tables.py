@@ -141,7 +141,7 @@ class DataSpec(FileSpec):
         return f"{self.table or 'a query'} in {database_name(self.database)}"
 
     def of_columns(self, columns: Collection[str]) -> Self:
-        """Leave out what is said of the codes, levels and dates of other columns."""
+        """Keep the missing codes, kinds of levels, groups and forms of dates of these columns."""
         codes = self.missing_values
         if isinstance(codes, dict):
             codes = {name: one for name, one in codes.items() if name in columns}
