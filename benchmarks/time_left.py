@@ -73,9 +73,9 @@ def runs(times: float, only: str | None) -> Iterator[tuple[str, str, Any]]:
     file = sample(500, 7)
     yield (
         "protect",
-        "n 500, latent-class, suppression searched",
+        f"n 500, {quick}, suppression searched",
         lambda: unikat.protect(
-            file, keys=keys, target="tau1 <= 5", model="latent-class", suppress="search", **how
+            file, keys=keys, target="tau1 <= 5", model=quick, suppress="search", **how
         ),
     )
     for n, models in (
